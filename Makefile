@@ -1,5 +1,6 @@
 # make demo    thousands of simulated devices answer a campaign; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
+#              make demo CROWD=1 promises a crowd's guarantee, with issuer, relay and gateway as processes
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
@@ -47,6 +48,7 @@ OPTIONS ?=
 DATA ?=
 LABEL ?=
 KEEP ?=
+CROWD ?=
 DEVICES ?= 20000
 
 # What takes environments of its own, each with a target below.
@@ -78,7 +80,7 @@ $(INSTALLED): $(SIMULATIONS)
 
 demo: $(SIMULATIONS)
 	@echo "Simulated people answer a campaign, a model comes out, and a device classifies"
-	@$(BIN)/ldp-simulate demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
+	@$(BIN)/ldp-simulate demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep) $(if $(CROWD),--crowd)
 
 # With bytecode, whatever the environment says: interpreters that tests start compile nothing, and asserts are rewritten once.
 test: export PYTHONDONTWRITEBYTECODE =

@@ -68,6 +68,14 @@ def _add_device(commands: Groups) -> None:
     add.add_argument(
         "--max-epsilon", type=float, default=MAX_EPSILON, help="most loss in one campaign (default: %(default)g)"
     )
+    add.add_argument(
+        "--max-crowd-epsilon", type=float, help="most that mixed answers may reveal (a campaign with a crowd needs it)"
+    )
+    add.add_argument(
+        "--max-if-both-collude",
+        type=float,
+        help="most loss in a campaign with a crowd, where relay and aggregator work together",
+    )
     _add_cap(add)
     _add_input(add, "")
     add.add_argument("--consent", action="store_true", help="consent again after a withdrawal")
@@ -227,7 +235,13 @@ def _withdraw(options: argparse.Namespace) -> int:
 def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
     relay = getattr(options, "relay", None)  # status and withdraw send nothing
     device = Device(options.storage, max_total_epsilon=options.max_total_epsilon, relay=relay)
-    return device, device.campaign(options.url, options.campaign_id, max_epsilon=options.max_epsilon)
+    return device, device.campaign(
+        options.url,
+        options.campaign_id,
+        max_epsilon=options.max_epsilon,
+        max_crowd_epsilon=getattr(options, "max_crowd_epsilon", None),  # status and withdraw spend nothing
+        max_if_both_collude=getattr(options, "max_if_both_collude", None),
+    )
 
 
 def _read(name: str) -> tuple[dict[str, Any], object]:

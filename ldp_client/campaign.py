@@ -358,7 +358,7 @@ class DeviceCampaign:
                 # The question is a function of the secret, and an answer that was never sent was never observed: where
                 # anything fails from here on, nothing needs to be remembered.
                 reports = perturb(campaign, record, label, secret=device.secret, coins=install.coins or SYSTEM_COINS)
-                now = install.clock.time()
+                now, crowd = install.clock.time(), campaign.privacy.crowd
                 receipt = Receipt(
                     campaign_id=self.id,
                     title=campaign.title,
@@ -368,6 +368,8 @@ class DeviceCampaign:
                     at=now,
                     url=self._url,
                     window=_window(campaign, reports[0].question),
+                    crowd_epsilon=crowd.epsilon if crowd else None,
+                    crowd_delta=crowd.delta if crowd else None,
                 )
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)

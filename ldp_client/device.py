@@ -131,18 +131,29 @@ class Device:
         return scoped
 
     def campaign(
-        self, url: str, campaign_id: str, *, max_epsilon: float, publisher: str | Collection[str] | None = None
+        self,
+        url: str,
+        campaign_id: str,
+        *,
+        max_epsilon: float,
+        max_crowd_epsilon: float | None = None,
+        max_if_both_collude: float | None = None,
+        publisher: str | Collection[str] | None = None,
     ) -> DeviceCampaign:
         """Return a campaign, as this device sees it; touches neither network nor disk.
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
-        privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
+        privacy loss in this campaign. One with a crowd is refused unless the app sets the two caps that then take its
+        place: ``max_crowd_epsilon`` on what mixed answers reveal, ``max_if_both_collude`` on the loss where relay and
+        aggregator work together. ``publisher`` is the public key that has to have signed campaign and model (of
         several, one of them), None believes the server. Raises LdpError for what is none, and where the device's relay
         is on the aggregator's host.
         """
         from ldp_client.campaign import DeviceCampaign
 
-        caps = Caps(read_cap("max_epsilon", max_epsilon), self._max_total_epsilon)
+        of_crowd = {"max_crowd_epsilon": max_crowd_epsilon, "max_if_both_collude": max_if_both_collude}
+        crowd, collude = (None if cap is None else read_cap(name, cap) for name, cap in of_crowd.items())
+        caps = Caps(read_cap("max_epsilon", max_epsilon), self._max_total_epsilon, crowd, collude)
         return DeviceCampaign(self._install, self._scope, self._install.aggregator(url, campaign_id, publisher), caps)
 
     # The person's switch, copy and eraser

@@ -51,7 +51,9 @@ REFUSALS: Final = {
     # record until there is one would put it on disk as it is.
     "token-missing": "answers to this campaign show a token; call obtain_token(), now or when the app starts",
     "not-fetched": "the campaign is not at hand; call fetch(), now or when the app starts",
-    "loss-above-cap": "the campaign costs more than max_epsilon",
+    "loss-above-cap": "the campaign costs more than max_epsilon, or with a crowd max_if_both_collude, allows",
+    "crowd-above-cap": "the campaign's crowd promises less than max_crowd_epsilon asks for",
+    "crowd-cap-missing": "the campaign has a crowd; max_crowd_epsilon and max_if_both_collude allow what it costs",
     "total-above-cap": "the campaign costs more than max_total_epsilon leaves",
     "study-answered": "the device has answered another campaign of the same study; one is the most",
     "campaign-not-open": "the campaign opens later",

@@ -45,7 +45,8 @@ class Receipt:
 
     ``epsilon`` is the loss recomputed from the campaign's document; ``questions`` are the indices of the questions
     drawn; ``at`` is the device's clock (seconds since 1970); ``url`` is the aggregator agreed to; ``fate`` is one of
-    :data:`FATES`; ``window`` names the window of a series.
+    :data:`FATES`; ``window`` names the window of a series. With a crowd ``epsilon`` is lost only where relay and
+    aggregator work together; (``crowd_epsilon``, ``crowd_delta``) is what the document promises where they do not.
     """
 
     campaign_id: str
@@ -57,6 +58,8 @@ class Receipt:
     url: str = ""
     fate: str = WAITING
     window: str = ""
+    crowd_epsilon: float | None = None
+    crowd_delta: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,16 @@ class Ledger:
     def total_epsilon(self) -> float:
         """Privacy loss over the life of the install, rounded up."""
         return total_up(self.receipts)
+
+    @property
+    def crowd_epsilon(self) -> float:
+        """The same where every relay keeps apart from its aggregator, rounded up."""
+        return total_up(replace(one, epsilon=one.crowd_epsilon or one.epsilon) for one in self.receipts)
+
+    @property
+    def crowd_delta(self) -> float:
+        """The probability with which :attr:`crowd_epsilon` may be exceeded then, rounded up."""
+        return total_up(replace(one, epsilon=one.crowd_delta or 0.0) for one in self.receipts)
 
     def receipt(self, campaign_id: str) -> Receipt | None:
         """Return the receipt of a campaign."""
@@ -86,12 +99,17 @@ class Ledger:
             f"This device has contributed to {campaigns}. Privacy loss so far: epsilon {written(self.total_epsilon)} "
             f"of at most {cap}."
         ]
+        if self.crowd_delta:
+            lines[0] += (
+                f" Where relays and aggregators keep apart: epsilon {written(self.crowd_epsilon)}, but for a "
+                f"probability of {self.crowd_delta:g}."
+            )
         for receipt in self.receipts:
             answers = "1 answer" if len(receipt.questions) == 1 else f"{len(receipt.questions)} answers"
             window = receipt.window and f", in {receipt.window}"
             lines.append(
                 f'* "{plain(receipt.title)}" on {_day(receipt.at)}{window}: {answers}, with noise added on this '
-                f"device; epsilon {written(receipt.epsilon)}; {FATES[receipt.fate]}."
+                f"device; epsilon {written(receipt.epsilon)}{_apart(receipt)}; {FATES[receipt.fate]}."
             )
         return "\n".join(lines)
 
@@ -208,6 +226,12 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
     consents = {campaign_id: tuple(consent) for campaign_id, consent in device.consents.items()}
     receipts = [astuple(receipt) for receipt in device.receipts]
     transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))
+
+
+def _apart(receipt: Receipt) -> str:
+    from ldp_client.words import written
+
+    return f", {written(receipt.crowd_epsilon)} where relay and aggregator keep apart" if receipt.crowd_epsilon else ""
 
 
 def _day(seconds: float) -> str:

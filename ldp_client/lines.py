@@ -105,7 +105,14 @@ class _Device:
         self._device = Device(
             storage, max_total_epsilon=_MANY_CAMPAIGNS * cap, transport=self, clock=self._clock, relay=relay
         )
-        self._campaign = self._device.campaign(_NOWHERE, campaign.id, max_epsilon=cap)
+        crowd = campaign.privacy.crowd
+        self._campaign = self._device.campaign(
+            _NOWHERE,
+            campaign.id,
+            max_epsilon=cap,
+            max_crowd_epsilon=crowd.epsilon if crowd else None,
+            max_if_both_collude=cap,
+        )
         self._document = campaign.document
         self._requests: list[Request] = []
 

@@ -17,10 +17,15 @@ NOT_YET: Final = "window-not-open"
 
 
 class Caps(NamedTuple):
-    """The most that an app lets its user lose: in one campaign, and over the life of the install."""
+    """The most that an app lets its user lose: in one campaign, and over the life of the install. ``crowd_epsilon`` and
+    ``if_both_collude`` are for campaigns with a crowd, which are refused without them: what may be learned where relay
+    and aggregator keep apart, and where they do not.
+    """
 
     epsilon: float
     total_epsilon: float
+    crowd_epsilon: float | None = None
+    if_both_collude: float | None = None
 
 
 def read_cap(name: str, cap: object) -> float:
@@ -39,8 +44,6 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     """Return why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
     CLOCK_TOLERANCE.
     """
-    from fractions import Fraction
-
     from ldp_protocols.exact import exact_epsilon
 
     if not device.enabled:
@@ -50,9 +53,19 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     if campaign.closes is not None and now - CLOCK_TOLERANCE > campaign.closes.timestamp():
         return RefusedError("campaign-closed", f"the campaign closed at {campaign.closes:%Y-%m-%d %H:%M} UTC")
     costs = f"the campaign costs epsilon {campaign.realised_epsilon:.6g}"
-    if campaign.loss > exact_epsilon(caps.epsilon):
-        return RefusedError("loss-above-cap", f"{costs}, above the cap of {caps.epsilon:g}")
-    if total(device.receipts) + Fraction(campaign.realised_epsilon) > exact_epsilon(caps.total_epsilon):
+    most = caps.epsilon
+    if (crowd := campaign.privacy.crowd) is not None:
+        costs += " where relay and aggregator work together"
+        if caps.crowd_epsilon is None or caps.if_both_collude is None:
+            told = f"{costs}, {crowd.epsilon:g} where they do not; max_if_both_collude and max_crowd_epsilon allow that"
+            return RefusedError("crowd-cap-missing", told)
+        if exact_epsilon(crowd.epsilon) > exact_epsilon(caps.crowd_epsilon):
+            told = f"the campaign's crowd promises epsilon {crowd.epsilon:g}, above the cap of {caps.crowd_epsilon:g}"
+            return RefusedError("crowd-above-cap", told)
+        most = caps.if_both_collude
+    if campaign.loss > exact_epsilon(most):
+        return RefusedError("loss-above-cap", f"{costs}, above the cap of {most:g}")
+    if total(device.receipts) + campaign.loss > exact_epsilon(caps.total_epsilon):
         return RefusedError(
             "total-above-cap",
             f"{costs} and {total_up(device.receipts):.6g} is spent; the cap over the life of this install is "

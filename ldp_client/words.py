@@ -70,16 +70,29 @@ _POLICY: Final = (
     "random number, which tells it from others, no name and no identifier of you or the device. You may withdraw at "
     "any time: what has not left is deleted."
 )
+IN_A_CROWD: Final = (
+    "This device answers {answers} of {questions} questions about {label}, once, with noise, in a sealed envelope."
+)
+CROWD: Final = (
+    "Whoever opens envelopes does not know whose they are, and {devices} come at once: at most {crowd_epsilon} (odds "
+    "{crowd_odds} to 1) is learned about you. If the two companies broke their promise to keep apart, it would be at "
+    "most {epsilon} about that one answer (odds {odds} to 1), and nothing about the others."
+)
 DIRECT: Final = _POLICY.replace("WAY", "which sees the network address that it comes from, as with any request")
 SEALED: Final = _POLICY.replace(
     "WAY", "sealed and by a relay, which sees no answer, while the server sees no address, unless the two work together"
+)
+MIXED: Final = SEALED + (
+    " The relay forwards answers {devices} at a time, mixed: of what the server sees at most epsilon {crowd_epsilon} "
+    "(delta {crowd_delta}) is about you."
 )
 
 
 def explained(campaign: Campaign, url: str) -> Explanation:
     """Tell what a campaign's noise means, in its own numbers; ``url`` is the aggregator that answers are sent to.
 
-    A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more.
+    A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more. In a
+    crowd the odds that somebody who looks on gives to one thing about a person grow by exp(epsilon) at most.
     """
     told: dict[str, int | str] = {
         "answers": len(campaign.pools),
@@ -91,6 +104,12 @@ def explained(campaign: Campaign, url: str) -> Explanation:
     hidden: dict[str, int | str] = {"people": _PEOPLE, "others": others}
     noise = Sentence("hidden", hidden, HIDDEN) if others else Sentence("bare", {"people": _PEOPLE}, BARE)
     more = told | {"title": plain(campaign.title), "url": url}
+    if (crowd := campaign.privacy.crowd) is not None:
+        told |= {"odds": _odds(campaign.realised_epsilon), "crowd_odds": _odds(crowd.epsilon)}
+        mixed = {"devices": f"{crowd.devices:,}", "crowd_epsilon": written(crowd.epsilon)}
+        first = Sentence("crowd-answers", told, IN_A_CROWD)
+        policy = Sentence("policy-crowd", more | mixed | {"crowd_delta": f"{crowd.delta:g}"}, MIXED)
+        return Explanation((first, Sentence("crowd", told | mixed, CROWD)), policy)
     policy = Sentence("policy", more, DIRECT) if campaign.gateway is None else Sentence("policy-sealed", more, SEALED)
     return Explanation((Sentence("answers", told, ANSWERS), noise), policy)
 
@@ -190,6 +209,12 @@ def written(epsilon: float) -> str:
     """The shortest decimals that mean this double, rounded up to four."""
     units = math.ceil(Fraction(repr(float(epsilon))) * _UNITS)
     return f"{units // _UNITS}.{units % _UNITS:04}".rstrip("0").rstrip(".")
+
+
+def _odds(epsilon: float) -> str:
+    """exp(epsilon), to a tenth below 10 and to a whole number from there on."""
+    odds = math.exp(epsilon)
+    return f"{math.floor(10 * odds + 0.5) / 10:g}" if odds < 9.95 else f"{math.floor(odds + 0.5):,}"
 
 
 def _hundredths(probability: Fraction) -> str:

@@ -18,42 +18,48 @@ def words(known, reports, records):
     }
 
 
-def _receipt(title="Sleep", epsilon=1.0, questions=(0,), at=1_800_000_000.0, fate="waiting", window=""):
-    return Receipt("A" * 43, title, None, epsilon, questions, at, URLS[0], fate, window)
+def receipt(title="Sleep", epsilon=1.0, questions=(0,), at=1_800_000_000.0, fate="waiting", window="", **crowd):
+    """A contribution that was made."""
+    return Receipt("A" * 43, title, None, epsilon, questions, at, URLS[0], fate, window, **crowd)
 
 
 def _ledgers():
     cases = {
         "nothing": (8.0,),
         "nothing, of a cap with decimals": (1.1,),
-        **{f"a receipt that is {fate}": (8.0, _receipt(fate=fate)) for fate in FATES},
+        **{f"a receipt that is {fate}": (8.0, receipt(fate=fate)) for fate in FATES},
         **{
-            f"epsilon {epsilon!r}": (64.0, _receipt(epsilon=epsilon))
-            for epsilon in (1 / 3, 1.1, 1e-9, 12.00001, 5e-324)
+            f"epsilon {epsilon!r}": (64.0, receipt(epsilon=epsilon)) for epsilon in (1 / 3, 1.1, 1e-9, 12.00001, 5e-324)
         },
-        **{f"title {number}": (8.0, _receipt(title)) for number, title in enumerate(TITLES)},
-        **{f"a clock at {at}": (8.0, _receipt(at=at)) for at in (0.0, 86399.5, 253402300799.0, 253402300800.0, 1e300)},
+        **{f"title {number}": (8.0, receipt(title)) for number, title in enumerate(TITLES)},
+        **{f"a clock at {at}": (8.0, receipt(at=at)) for at in (0.0, 86399.5, 253402300799.0, 253402300800.0, 1e300)},
         "several": (
             4.0,
-            _receipt(epsilon=0.1, fate="arrived"),
-            _receipt("Steps", 0.2, (0, 3, 7), fate="expired"),
-            _receipt("Weather", 0.3, (5,), window="window 3 of 52"),
+            receipt(epsilon=0.1, fate="arrived"),
+            receipt("Steps", 0.2, (0, 3, 7), fate="expired"),
+            receipt("Weather", 0.3, (5,), window="window 3 of 52"),
         ),
-        "ten tenths": (1.5, *[_receipt(epsilon=0.1)] * 10),
+        "ten tenths": (1.5, *[receipt(epsilon=0.1)] * 10),
     }
     for name, (cap, *receipts) in cases.items():
-        shown = [
-            {
-                "title": one.title,
-                "epsilon": one.epsilon,
-                "answers": len(one.questions),
-                "at": one.at,
-                "fate": one.fate,
-                "window": one.window,
-            }
-            for one in receipts
-        ]
-        yield {"name": name, "cap": cap, "receipts": shown, "text": str(Ledger(tuple(receipts), cap))}
+        yield ledger_case(name, cap, *receipts)
+
+
+def ledger_case(name, cap, *receipts):
+    """Receipts under a cap, with the text that they are told in."""
+    shown = [
+        {
+            "title": one.title,
+            "epsilon": one.epsilon,
+            "answers": len(one.questions),
+            "at": one.at,
+            "fate": one.fate,
+            "window": one.window,
+            **({"crowd_epsilon": one.crowd_epsilon, "crowd_delta": one.crowd_delta} if one.crowd_epsilon else {}),
+        }
+        for one in receipts
+    ]
+    return {"name": name, "cap": cap, "receipts": shown, "text": str(Ledger(tuple(receipts), cap))}
 
 
 def _said(known, reports):
@@ -82,12 +88,13 @@ def _explained(known):
         yield {
             "document": name,
             "url": url,
-            "sentences": [_sentence(one) for one in told.sentences],
-            "policy": _sentence(told.policy),
+            "sentences": [sentence(one) for one in told.sentences],
+            "policy": sentence(told.policy),
         }
 
 
-def _sentence(one):
+def sentence(one):
+    """A sentence in the form in which an app translates it."""
     return {"key": one.key, "parameters": one.parameters, "template": one.template, "text": str(one)}
 
 

@@ -15,6 +15,7 @@ from recording_coins import RecordingCoins
 from value_vectors import values
 from vector_answers import answers
 from vector_campaigns import campaigns
+from vector_crowd import crowd
 from vector_directories import directories
 from vector_documents import documents
 from vector_training import impossible, models, training
@@ -223,6 +224,7 @@ def generate():
         "directories.json": directories(),
         "answers.json": answers(),
         "words.json": words(known, reported["accepted"], RECORDS),
+        "crowd.json": crowd(),
     }
 
 

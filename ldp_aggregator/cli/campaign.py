@@ -173,6 +173,8 @@ def _show(options: argparse.Namespace) -> None:
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
+    if campaign.privacy.crowd is not None:
+        say(f"crowd:   {campaign.privacy.crowd}; that epsilon is lost only where relay and server work together")
     if campaign.windows is not None:
         _say_windows(campaign.windows, tally)
     tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
@@ -338,5 +340,7 @@ def _tell_verification(verification: Verification) -> None:
             say(f"question {check.question.index} stays {float(check.gap):.2g} below its epsilon: {check.note}")
     together = "the sum over what it answers" if campaign.privacy.answers == "all" else "the worst question it can draw"
     say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
+    if campaign.privacy.crowd is not None:
+        say(f"Its crowd reveals less: {campaign.privacy.crowd}.")
     kept = "is kept" if verification.holds else "IS BROKEN"
     say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")

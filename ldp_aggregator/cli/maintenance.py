@@ -28,6 +28,7 @@ from ldp_aggregator.store.backup import combine_stores, copy_store, restore_stor
 from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
 from ldp_aggregator.store.sqlite.database import TakenOut
 from ldp_protocols.command_line import Groups, add_json, say, say_json
+from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
     from ldp_aggregator.archive.recount import Recount
@@ -392,6 +393,11 @@ def _recount(options: argparse.Namespace) -> int:
     if options.engine == "dask" and find_spec("dask") is None:
         raise argparse.ArgumentTypeError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
     found = recount(options.archive, options.campaign, on_dask if options.engine == "dask" else on_processes)
+    crowd = found.tally.campaign.privacy.crowd
+    if crowd is not None and found.reports < crowd.devices:
+        raise LdpError(
+            "batch-too-small", f"{found.reports} reports wait for a crowd of {crowd.devices}; nothing is told"
+        )
     equal = None if tally is None else found.tally == tally
     if options.json:
         say_json(_as_json(options.campaign, found, equal))

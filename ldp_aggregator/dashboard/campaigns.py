@@ -44,6 +44,7 @@ from ldp_aggregator.service.publishing import (
     publish_evaluated,
     publish_trained,
     tally_to_publish,
+    tally_to_show,
     trained_on,
 )
 from ldp_aggregator.service.rights import recorded
@@ -79,7 +80,7 @@ async def get_live(visit: Visit, sources: Sources) -> web.Response:
     state = await sources.store.state(visit.campaign_id)
     if state.federated:
         return event({"reports": {state.id: state.shares}})
-    tally = await sources.store.tally(state.id)
+    tally = await tally_to_show(sources.store, await sources.campaign(state.id))
     version = state.model_version or 0
     return event({"reports": {state.id: state.reports}, "questions": tally.pooled().n.tolist(), "version": version})
 
@@ -125,7 +126,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
     shown, evaluation = None, None
     if not state.federated:
         # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
-        counted = await sources.store.tally(state.id)
+        counted = await tally_to_show(sources.store, campaign)
         released = counted if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
         if liars is None:
             liars = -(-devices_of(campaign, counted) // (USUAL_LIARS * campaign.answers_of_a_person))

@@ -30,6 +30,7 @@ from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.node_statistics import Releases
+from ldp_aggregator.service.publishing import tally_to_show
 from ldp_aggregator.service.rights import make_token, recorded
 from ldp_aggregator.store.contract import SCOPES, CampaignState, Shares, StoredShare
 from ldp_protocols import Campaign
@@ -105,7 +106,7 @@ async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> 
         return Entry(state, status, Markup(""), [], None, None, [], refused, is_keyless)
     try:
         campaign = await sources.campaign(state.id)
-        found = await asyncio.to_thread(_precision, campaign, await sources.store.tally(state.id))
+        found = await asyncio.to_thread(_precision, campaign, await tally_to_show(sources.store, campaign))
     except Exception as error:  # One damaged campaign hides no other.
         return Entry(state, status, plot, [], None, None, told, refused, is_keyless, f"It cannot be read: {error}")
     expected, reached = worst(found, reached=False), worst(found, reached=True)

@@ -240,6 +240,11 @@ def _guarantee(
         raise ValueError(f"delta must be from {LEAST_DELTA:g} to {LARGEST_DELTA:g}, not {delta!r}")
     if reports < 0 or colluding < 0:
         raise ValueError(f"reports and colluding are numbers of devices, not {reports} and {colluding}")
+    promise = campaign.privacy.crowd
+    if promise is not None and reports >= promise.devices and colluding <= promise.devices - promise.reports:
+        # The campaign's own promise, which it could not be read without keeping.
+        told = relation, _PUBLIC, reports, promise.devices - promise.reports, conditions
+        return PublishedGuarantee(promise.epsilon, promise.delta, *told)
     local = campaign.realised_epsilon
     crowd = reports - colluding
     epsilon = _total(campaign, crowd, delta) if crowd > 1 else None

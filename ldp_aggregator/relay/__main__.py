@@ -40,9 +40,9 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--least-batch",
         type=int,
-        default=1000,
         metavar="N",
-        help="forward the reports of at least so many devices together; fewer wait (default: %(default)d)",
+        help="forward the reports of at least so many devices together; fewer wait (default: 1000, or the campaign's "
+        "crowd)",
     )
     parser.add_argument(
         "--longest-wait",
@@ -92,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
-    mixing = Mixing(options.least_batch, options.longest_wait)
+    named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
+    mixing = Mixing(**{name: one for name, one in named.items() if one is not None})
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -100,10 +101,10 @@ def _relay(options: argparse.Namespace) -> int:
         token=token,
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
-        mixing=mixing,
+        mixing=mixing if mixing != Mixing() else None,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
-    relay.campaign()
+    rule = relay.rule()
     with ExitStack() as stack:
         listen = partial(Gateway, relay, admission=_check(options.admission))
         gateway = stack.enter_context(_listening(listen, options.host, options.port))
@@ -116,7 +117,7 @@ def _relay(options: argparse.Namespace) -> int:
             watched = f", watched on 127.0.0.1:{watching.server_port}"
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         relay.start(first_delay=options.gather)
-        together = f"reports of at least {options.least_batch} devices together"
+        together = f"reports of at least {rule.least_batch} devices together"
         print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
         try:
             gateway.serve_forever()

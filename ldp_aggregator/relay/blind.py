@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgpack
 
-from ldp_aggregator.relay.mixing import GATHERING
+from ldp_aggregator.relay.mixing import EXPIRED, GATHERING
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
@@ -64,7 +64,7 @@ def is_whole(name: str) -> bool:
 
 def queue_names(transaction: Transaction) -> list[str]:
     """The names of the queues in which whole uploads, or a series' reports, wait or are on their way."""
-    kinds = [(prefix, kind) for prefix in (GATHERING, "delivery/") for kind in (_SEALED, _SHOWN, WINDOW)]
+    kinds = [(prefix, kind) for prefix in (GATHERING, EXPIRED, "delivery/") for kind in (_SEALED, _SHOWN, WINDOW)]
     return sorted({key.removeprefix(prefix) for prefix, kind in kinds for key, _ in transaction.items(prefix + kind)})
 
 

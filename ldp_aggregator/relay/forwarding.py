@@ -34,7 +34,7 @@ from ldp_aggregator.relay.blind import (
 )
 from ldp_aggregator.relay.mixing import Mixer, Mixing
 from ldp_aggregator.relay.people import admit, admitted_answer, admitted_sealed, was_admitted
-from ldp_client.delivery.schedule import Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.schedule import REPORT_OVERHEAD, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.sender import BackgroundDriver, Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger import has_devices
@@ -47,6 +47,7 @@ from ldp_client.storage.contract import Cache, Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_protocols import Campaign, DocumentError, LdpError, Report, decode_upload
 from ldp_protocols.framing import ID_BYTES
+from ldp_protocols.oblivious import sealed_bytes
 
 RELAY_POLICY: Final = replace(
     DEFAULT_POLICY, first_delay=10.0, most_reports_per_upload=100_000, most_bytes_per_upload=4 << 20
@@ -76,7 +77,7 @@ class Relay:
     storage
         Likewise; a device's is refused.
     mixing
-        How many devices' reports leave together at least.
+        How many devices' reports leave together at least; None takes 1,000, or with a crowd its own number.
     policy
         Its quotas bound what is kept.
     token
@@ -106,7 +107,9 @@ class Relay:
     ) -> None:
         self.policy = policy
         self.sealed_lengths = frozenset(sealed_lengths)
-        self.mixing = Mixing() if mixing is None else mixing
+        self.mixing, self._is_usual = Mixing() if mixing is None else mixing, mixing is None
+        self._rule: Mixing | None = None
+        self._most = policy.most_queued_reports, policy.most_queued_bytes
         if self.mixing.least_batch > policy.most_queued_reports:
             raise LdpError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
         self.campaign_id = check_campaign_id(campaign_id)
@@ -138,7 +141,22 @@ class Relay:
             if campaign is None:
                 campaign = self._document.fetched()
                 self._document.keep(campaign)
+        if self._rule is None:
+            crowd = campaign.privacy.crowd
+            self._rule = (Mixing(1) if crowd and self._is_usual else self.mixing).for_crowd(crowd)
+            # One batch on its way, and one that gathers: promised is that they wait, however many they are.
+            most = 2 * self._rule.least_batch if crowd else 0
+            size = most * (sealed_bytes(campaign.upload_bytes) + REPORT_OVERHEAD)
+            self._most = max(self._most[0], most), max(self._most[1], size)
         return campaign
+
+    def rule(self, *, timeout: float = 30.0) -> Mixing:
+        """The rule by which batches leave: the relay's own, and the campaign's where that has a crowd. Raises LdpError
+        where the two do not go together, and what :meth:`campaign` raises.
+        """
+        if self._rule is None:
+            self.campaign(timeout=timeout)
+        return self._rule or self.mixing
 
     def model(self, *, timeout: float = 30.0) -> bytes:
         """The aggregator's model, for a device behind the relay, whose own question would raise the same.
@@ -192,6 +210,8 @@ class Relay:
         """
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
+            if campaign.privacy.crowd is not None:
+                raise DocumentError("not-sealed", "answers to a campaign with a crowd are sealed, and taken at /ohttp")
             reports, refused = _read_reports(upload, campaign)
             if campaign.issuer is not None:
                 self._keep(_answer(campaign, upload, reports, shown), timeout)
@@ -261,6 +281,19 @@ class Relay:
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return sum(mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction))
 
+    def missing(self, *, timeout: float = STORAGE_WAIT) -> int:
+        """Devices that the fullest pool still waits for, 0 where a batch is complete. Raises what :meth:`rule` does."""
+        with within(timeout):
+            rule = self.rule(timeout=timeout)
+            with self._storage.transaction(write=False) as transaction:
+                waiting = [mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction)]
+        return max(0, rule.least_batch - max(waiting))
+
+    def expired(self, *, timeout: float = STORAGE_WAIT) -> int:
+        """Uploads that were thrown away, since their batch did not fill in time. Raises StorageError."""
+        with within(timeout), self._storage.transaction(write=False) as transaction:
+            return sum(mixer.expired(transaction) for mixer in self._mixers(transaction))
+
     def queued(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Count what is left of the batches under way. Raises StorageError."""
         with within(timeout), self._storage.transaction(write=False) as transaction:
@@ -288,7 +321,7 @@ class Relay:
         """How many reports more may be kept, and how many bytes."""
         held = [mixer.held(transaction) for mixer in self._mixers(transaction)]
         count, size = sum(reports for reports, _ in held), sum(size for _, size in held)
-        return self.policy.most_queued_reports - count, self.policy.most_queued_bytes - size
+        return self._most[0] - count, self._most[1] - size
 
     def _keep_whole(self, arrivals: Sequence[Arrival]) -> None:
         """Keep what arrived, as far as there is room. Raises StorageError, and none was kept."""
@@ -323,7 +356,7 @@ class Relay:
         return f"{WINDOW}{report.question // len(campaign.questions)}"
 
     def _mixer(self, name: str) -> Mixer:
-        return Mixer(name, self._storage, self.mixing, self._clock)
+        return Mixer(name, self._storage, self._clock)
 
     def _mixers(self, transaction: Transaction) -> list[Mixer]:
         """Those of the campaign, and of every window and every length of which something is here."""
@@ -333,13 +366,14 @@ class Relay:
 
     def _form(self) -> float | None:
         """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
+        rule = self.rule()
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)
             done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.held(transaction))]
         for mixer in done:
             with self._storage.transaction(write=True) as transaction:
                 mixer.forget(transaction)
-        waits = [mixer.form() for mixer in mixers]
+        waits = [mixer.form(rule) for mixer in mixers]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _vouch(self, name: str, ids: Collection[bytes]) -> Mapping[str, str]:

@@ -172,6 +172,8 @@ def _series(relay: Relay, counts: Counts, patience: float) -> Iterator[str]:
     try:
         gauges = {
             "ldp_relay_gathering": ("Devices whose reports wait for others", relay.gathering(timeout=patience)),
+            "ldp_relay_missing": ("Devices that are missing to a whole batch", relay.missing(timeout=patience)),
+            "ldp_relay_expired": ("Uploads whose batch did not fill in time", relay.expired(timeout=patience)),
             "ldp_relay_queued": ("Reports, sealed or not, on their way", relay.queued(timeout=patience)),
             "ldp_relay_room": ("Reports that may be kept beside those that wait", relay.room(timeout=patience)),
         }

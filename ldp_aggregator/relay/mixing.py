@@ -18,9 +18,13 @@ from ldp_client.errors import StorageError
 from ldp_client.runtime import Clock
 from ldp_client.storage.contract import Storage, Transaction, pack, unpack
 from ldp_protocols import LdpError, Report
+from ldp_protocols.document.crowd import Crowd
 
 GATHERING: Final = "gathering/"
 """Keys of what waits."""
+EXPIRED: Final = "expired/"
+"""Keys of how many were thrown away."""
+_DAY: Final = 86400.0
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,31 @@ class Mixing:
         batch; None waits on, for as long as it takes.
     least_late_batch
         Even then at least so many; 1 would forward a report alone.
+    expires
+        Seconds since the first of them came after which fewer than a batch are thrown away; None keeps them.
     """
 
     least_batch: int = 1000
     longest_wait: float | None = None
     least_late_batch: int = 2
+    expires: float | None = None
 
     def __post_init__(self) -> None:
         if self.least_batch < 1 or self.least_late_batch < 1:
             raise LdpError("bad-batch", "least_batch and least_late_batch must be at least 1")
         if self.longest_wait is not None and not self.longest_wait >= 0:
             raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
+
+    def for_crowd(self, crowd: Crowd | None) -> Mixing:
+        """The same for a campaign with a crowd, of whole batches alone. Raises LdpError where fewer could leave."""
+        if crowd is None:
+            return self
+        if self.longest_wait is not None:
+            raise LdpError(
+                "bad-batch", "the campaign has a crowd, whose answers leave in whole batches: no longest_wait"
+            )
+        expires = None if crowd.expires is None else crowd.expires * _DAY
+        return replace(self, least_batch=max(self.least_batch, crowd.devices), expires=expires)
 
 
 @dataclass(frozen=True)
@@ -130,30 +148,52 @@ class Mixer:
     inside a transaction of the caller's.
     """
 
-    def __init__(self, name: str, storage: Storage, mixing: Mixing, clock: Clock) -> None:
+    def __init__(self, name: str, storage: Storage, clock: Clock) -> None:
         self.name, self.pool, self.outbox = name, Pool(name), Outbox(name)
-        self._batch = f"batch/{name}"
-        self._storage, self._mixing, self._clock = storage, mixing, clock
+        self._batch, self._expired = f"batch/{name}", EXPIRED + name
+        self._storage, self._clock = storage, clock
 
-    def form(self) -> float | None:
+    def form(self, mixing: Mixing) -> float | None:
         """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
-        is a matter of time.
+        is a matter of time. What waited for too long is thrown away first.
 
         Safety: a batch that has been tried never grows. The aggregator may hold it already, and a second try would tell
         it who is new.
         """
+        self._expire(mixing)
         with self._storage.transaction(write=False) as transaction:
-            wait, _ = self._due(transaction)
+            wait, _ = self._due(transaction, mixing)
         if wait == 0.0:
             with self._storage.transaction(write=True) as transaction:
-                wait, vouched = self._due(transaction)
+                wait, vouched = self._due(transaction, mixing)
                 if wait == 0.0:
                     self.outbox.put(transaction, self.pool.take(transaction))
                     transaction.put(self._batch, pack(self._batch, vouched))
-        elif wait is not None and wait > (self._mixing.longest_wait or 0.0):
+        elif wait is not None and wait > (mixing.longest_wait or 0.0):
             with self._storage.transaction(write=True) as transaction:
                 self.pool.restart(transaction, self._clock.time())
         return wait or None
+
+    def _expire(self, mixing: Mixing) -> None:
+        """Throw away a pool that did not fill in time; how many it held is kept."""
+        with self._storage.transaction(write=False) as transaction:
+            if not self._is_expired(transaction, mixing):
+                return
+        with self._storage.transaction(write=True) as transaction:
+            if self._is_expired(transaction, mixing):
+                gone = self.expired(transaction) + len(self.pool.take(transaction))
+                transaction.put(self._expired, pack(self._expired, gone))
+
+    def _is_expired(self, transaction: Transaction, mixing: Mixing) -> bool:
+        waiting = self.pool.gathering(transaction)
+        if mixing.expires is None or not waiting.devices or waiting.devices >= mixing.least_batch:
+            return False
+        return self._clock.time() >= waiting.since + mixing.expires
+
+    def expired(self, transaction: Transaction) -> int:
+        """Count what was thrown away."""
+        stored = transaction.get(self._expired)
+        return 0 if stored is None else int(unpack(self._expired, stored))
 
     def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
         """Return the number of devices that what has these ids was mixed with, 0 where nobody says.
@@ -175,12 +215,11 @@ class Mixer:
             for key in (self._batch, f"delivery/{self.outbox.place.campaign_id}"):
                 transaction.delete(key)
 
-    def _due(self, transaction: Transaction) -> tuple[float | None, int]:
+    def _due(self, transaction: Transaction, mixing: Mixing) -> tuple[float | None, int]:
         """Seconds until the pool may leave (None: when more have come), and the size that may be vouched for, or 0."""
         waiting = self.pool.gathering(transaction)
         if not any(waiting.reports) or self.outbox.delivery(transaction).queued:
             return None, 0
-        mixing = self._mixing
         if waiting.devices >= mixing.least_batch:
             return 0.0, mixing.least_batch
         if mixing.longest_wait is None or waiting.devices < mixing.least_late_batch:

@@ -136,7 +136,7 @@ class Intake:
         its campaign's issuer signed.
         """
         campaign = None if self._admission.checks else self._campaigns.known(campaign_id)
-        if campaign is None:
+        if campaign is None or campaign.privacy.crowd is not None:
             return None
         if campaign.issuer is None and (claims or not self.access.is_known_open(campaign_id)):
             return None
@@ -152,6 +152,9 @@ class Intake:
         Raises ProblemError where it is not welcome, StoreError.
         """
         campaign = await self._campaigns.get(campaign_id)
+        crowd = campaign.privacy.crowd
+        if crowd is not None and not checked:
+            raise ProblemError("not-mixed")
         if campaign.issuer is not None and not checked:
             # What admits an answer is its issuer's token, which is looked at with the reports.
             await self._admission.check(campaign_id, headers)
@@ -168,6 +171,8 @@ class Intake:
                 if needed is not None or batch is not None:
                     raise
                 stranger = problem
+        if crowd is not None and is_relay and (batch or 0) < crowd.devices:
+            raise ProblemError("batch-too-small", f"it takes {crowd.devices:,} devices, mixed before they are sent")
         if is_relay:
             return for_a_relay(campaign, self._limits, batch)
         await self._admission.check(campaign_id, headers)

@@ -61,6 +61,8 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
     "wrong-campaign": Kind(403, "The token is limited to other campaigns"),
     "not-admitted": Kind(403, "The upload was not admitted"),
+    "not-mixed": Kind(403, "Answers to a campaign with a crowd come in the batches of a relay, which mixes them"),
+    "batch-too-small": Kind(403, "The batch is of fewer devices than the campaign's crowd has"),
     contract.UNKNOWN: Kind(404, "No campaign has this id"),
     "no-directory": Kind(404, "Nothing that this key has signed is here"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),

@@ -100,7 +100,9 @@ def read_upload(terms: UploadBounds, body: bytes, shown: str | None = None) -> S
         raise ProblemError(error.code, str(error)) from None
     if terms.batch is not None:
         # What is known already of a batch's other uploads is seen by nobody here: each hides what it holds itself.
-        submission = replace(submission, batch=min(terms.batch, _crowd(submission)))
+        # A crowd's relay admits each person once, so that the parts of a batch hide what the whole one does.
+        is_whole = terms.campaign.privacy.crowd is not None
+        submission = replace(submission, batch=terms.batch if is_whole else min(terms.batch, _crowd(submission)))
     if submission.reports > terms.reports:
         text = f"at most {terms.reports} are accepted, not {submission.reports}"
         raise terms.stranger or ProblemError("too-many-reports", text)

@@ -92,6 +92,11 @@ async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
+async def tally_to_show(store: Store, campaign: Campaign) -> Tally:
+    """The tally that the operator sees: all that was counted, and of a crowd what is to be published."""
+    return await (store.tally(campaign.id) if campaign.privacy.crowd is None else tally_to_publish(store, campaign))
+
+
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
     """The tally to publish now, and how the reports came: those of the tally at least."""
     return await tally_to_publish(store, campaign), (await store.state(campaign.id)).arrivals

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ldp_aggregator.trainers.reading import (
     MARK,
@@ -41,6 +43,8 @@ FEWEST_NUMBERS: Final = 12
 """A column of whole numbers with fewer different values is taken as codes, that is, value by value."""
 
 DEFAULT_BINS: Final = 8
+CROWDED: Final = 0.95
+"""The share of the rows in one bin from which on narrower bounds are proposed."""
 
 _NEARLY_ALL: Final = 0.95
 """Share of the rows with a number of their own, from which on whole numbers may be identifiers."""
@@ -189,7 +193,8 @@ def _column(name: str, column: pd.Series[Any], bins: int, mark: str) -> _Column:
     if whole and not written and len(values) < FEWEST_NUMBERS:
         return _listed(name, _in_order(map(canonical, present)), len(values), holes, marks)
     low, high = round_bounds(values[0], values[-1])
-    taken = "; ".join(filter(None, (written, marks)))
+    measured = np.repeat([read[text] for text in present], [counts[text] for text in present])
+    taken = "; ".join(filter(None, (written, marks, _crowded(measured, low, high, bins))))
     described = describe_number(name, low, high, bins=bins, missing=holes)
     refused = _refusal(described)
     return (
@@ -279,6 +284,25 @@ def _row_number(name: str, numbers: Sequence[float | None], values: Sequence[flo
     if rising or (len(values) == rows and values[-1] - values[0] < 1.1 * rows) or _IDENTIFIER.fullmatch(name):
         return "a whole number that is another one in nearly every row, as row numbers and identifiers are"
     return ""
+
+
+def _crowded(values: NDArray[np.float64], low: float, high: float, bins: int) -> str:
+    """Say where a bin holds nearly all rows, and propose bounds, for a person to judge; nothing elsewhere."""
+    counts, edges = np.histogram(values, bins, (low, high))
+    place = int(counts.argmax())
+    if counts[place] < CROWDED * len(values):
+        return ""
+    said = (
+        f"{counts[place] / len(values):.1%} of the rows lie from {edges[place]:g} to {edges[place + 1]:g}, in one bin"
+    )
+    low, high = round_bounds(*np.percentile(values, [1, 99]).tolist())
+    narrower, _ = np.histogram(values.clip(low, high), bins, (low, high)) if low < high else (counts, edges)
+    if narrower.max() >= CROWDED * len(values):
+        return f"{said}, and no narrower bounds tell them apart"
+    return (
+        f"{said}: bounds {low:g} to {high:g} (percentiles 1 and 99 of these rows) would tell them apart and clip the "
+        "rest; declare them where public knowledge agrees"
+    )
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from ldp_protocols.exact import exact_epsilon, float_up
 from ldp_protocols.features import Feature
 from ldp_protocols.fields import Fields, parse_json
 from ldp_protocols.framing import MOST_PADDED, longest
+from ldp_protocols.mechanisms import DirectEncoding
 
 if TYPE_CHECKING:
     from typing import Self
@@ -202,4 +203,16 @@ def _parse(document: bytes) -> dict[str, Any]:
     if campaign.loss > exact_epsilon(total):
         told = f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
         raise DocumentError("loss-above-epsilon", told)
+    crowd = campaign.privacy.crowd
+    if crowd is not None:
+        from ldp_protocols.blanket import blanket_of, keeps  # Here: few campaigns promise a crowd's guarantee.
+
+        blanket = blanket_of(questions)
+        if blanket is None:
+            raise refuse("questions", f"are all asked by {DirectEncoding.name} in a campaign with a crowd")
+        if not keeps(blanket, crowd):
+            told = (
+                f"{crowd.reports} mixed reports may reveal more than epsilon {crowd.epsilon:g}, delta {crowd.delta:g}"
+            )
+            raise DocumentError("crowd-above-promise", told)
     return {"document": document, "questions": questions, **authored}

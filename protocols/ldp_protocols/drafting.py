@@ -24,6 +24,7 @@ from ldp_protocols.document.authored import (
     read_authored,
 )
 from ldp_protocols.document.authored import SCORE as EVALUATION
+from ldp_protocols.document.crowd import read_crowd
 from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import (
@@ -61,6 +62,9 @@ AUTO: Final = "auto"
 LEAST_EPSILON: Final = 1e-6
 """The least epsilon of one question that a draft may ask for."""
 
+MOST_LOCAL: Final = 4
+"""The largest local epsilon of a campaign with a crowd, where its author says no other."""
+
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
 """In 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
@@ -79,26 +83,54 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     """The document of a draft (mapping or JSON), always the same bytes. Raises DraftError, which names the field."""
     if isinstance(draft, (str, bytes)):
         draft = parse_json(draft, DraftError)
-    fields = Fields(draft, "", DraftError)
-    authored = read_authored(fields, DraftError)
-    fields.finish()
+    authored = _read(draft)
     issuer: Issuer | None = authored["issuer"]
     if issuer is not None and issuer.relay_modulus == issuer.modulus:
         raise DraftError("issuer.relay_key", "must be another key: a token for a relay would pass for an answer's")
     _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
+    return _write(authored, _questions(authored))
+
+
+def _read(draft: Any) -> dict[str, Any]:
+    """What the author says, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
+    privacy = draft.get("privacy") if isinstance(draft, Mapping) else None
+    if not isinstance(privacy, Mapping) or (crowd := read_crowd(privacy.get("crowd"), DraftError)) is None:
+        return _checked(draft)
+    privacy = {"release_every": crowd.devices, **privacy}
+    if privacy.get("epsilon") is not None:
+        if "most_local" in privacy:
+            raise DraftError(
+                "privacy.most_local", "is for a campaign that leaves its local epsilon open; say one of two"
+            )
+        return _checked({**draft, "privacy": privacy})
+    fields = Fields({"most_local": privacy.pop("most_local", None)}, "privacy", DraftError)
+    most = fields.number("most_local") if fields.has("most_local") else MOST_LOCAL
+    if most <= 0:
+        raise fields.error("most_local", f"must be above 0 ({MOST_LOCAL} is the default), not {most}")
+    authored = _checked({**draft, "privacy": {**privacy, "epsilon": most}})
+    from ldp_protocols.blanket import largest_local
+
+    asked = [(question.domain_size, question.weight) for question in _questions(authored)]
+    local = authored["privacy"]
+    return authored | {"privacy": replace(local, epsilon=largest_local(asked, crowd, most))}
+
+
+def _checked(draft: Any) -> dict[str, Any]:
+    fields = Fields(draft, "", DraftError)
+    authored = read_authored(fields, DraftError)
+    fields.finish()
     evaluation: Evaluation | None = authored["evaluation"]
-    if evaluation is not None:
-        if evaluation.edges is None and len(evaluation.model.classes) == 2:
-            authored["evaluation"] = evaluation = replace(evaluation, edges=score_edges(evaluation.model))
-        questions = _evaluation_questions(evaluation, authored["privacy"])
-    else:
-        questions = compile_questions(
-            authored["label"],
-            asked_features(authored["features"], authored["projection"]),
-            authored["privacy"],
-            moments=authored["asks"] == MOMENTS,
-        )
-    return _write(authored, questions)
+    if evaluation is not None and evaluation.edges is None and len(evaluation.model.classes) == 2:
+        authored["evaluation"] = replace(evaluation, edges=score_edges(evaluation.model))
+    return authored
+
+
+def _questions(authored: Mapping[str, Any]) -> tuple[Question, ...]:
+    privacy: Privacy = authored["privacy"]
+    if authored["evaluation"] is not None:
+        return _evaluation_questions(authored["evaluation"], privacy)
+    asked = asked_features(authored["features"], authored["projection"])
+    return compile_questions(authored["label"], asked, privacy, moments=authored["asks"] == MOMENTS)
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -183,14 +215,15 @@ def compile_questions(
     _check_complete([one for one in features if moments or one.moments], privacy)
     theta = _threshold(privacy)
     asked = _all_asked(label, features, privacy, moments=moments)
-    indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
+    indexed = {one: make_discrete(_discrete(privacy), one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     incomplete = {feature.name for feature in features if feature.missing}
 
     @cache
     def of_values(product: bool, missing: bool) -> AnyMechanism:
-        if missing:
-            return make_sign(1 if product else classes, exact, missing=True)
+        if missing or privacy.crowd:
+            among = (DirectEncoding,) if privacy.crowd else tuple(PURE.values())
+            return make_sign(1 if product else classes, exact, missing=missing, among=among)
         if product:
             return make_continuous(privacy.continuous, 1, exact)
         return make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
@@ -219,13 +252,18 @@ def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Que
     cells = evaluation.places * len(evaluation.model.classes)
     made = (
         (RIGHT, DirectEncoding.make(2, exact)),
-        (SCORE, make_discrete(privacy.discrete, cells, exact, _threshold(privacy))),
+        (SCORE, make_discrete(_discrete(privacy), cells, exact, _threshold(privacy))),
     )
     asked = [(*one, weight) for one, weight in zip(made, evaluation.weights, strict=True) if weight]
     return tuple(
         Question(index, kind, None, None, 0, INDEX, mechanism, privacy.epsilon, weight)
         for index, (kind, mechanism, weight) in enumerate(asked)
     )
+
+
+def _discrete(privacy: Privacy) -> str:
+    """The mechanism for an index: direct encoding in a crowd, which loses nothing where reports are mixed."""
+    return DirectEncoding.name if privacy.crowd else privacy.discrete
 
 
 def _threshold(privacy: Privacy) -> Fraction | None:
@@ -360,9 +398,15 @@ def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fractio
     return DISCRETE[name].make(domain_size, epsilon)
 
 
-def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
+def make_sign(
+    classes: int,
+    epsilon: Fraction,
+    *,
+    missing: bool = False,
+    among: Sequence[type[PureMechanism]] = tuple(PURE.values()),
+) -> PureMechanism:
     """The sign mechanism of least variance on the 2 k cells of (class, bit), 3 k where ``missing`` (taken as rare)."""
-    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in PURE.values())
+    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in among)
     return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 

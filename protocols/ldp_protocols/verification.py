@@ -69,6 +69,17 @@ class Verification:
     questions: tuple[QuestionCheck, ...]
 
     @property
+    def crowd_holds(self) -> bool:
+        """False where the mixed reports of the campaign's crowd may reveal more than it promises."""
+        crowd = self.campaign.privacy.crowd
+        if crowd is None:
+            return True
+        from ldp_protocols.blanket import blanket_of, keeps
+
+        blanket = blanket_of(self.campaign.questions)
+        return blanket is not None and keeps(blanket, crowd)
+
+    @property
     def loss(self) -> Fraction:
         """The loss of one device in all: its worst question, or with ``answers: "all"`` the sum over the groups."""
         losses = [check.worst.loss for check in self.questions]
@@ -77,13 +88,12 @@ class Verification:
     @property
     def holds(self) -> bool:
         """True where every question and the whole campaign keep their promise."""
-        return all(check.holds for check in self.questions) and self.loss <= exact_epsilon(
-            self.campaign.privacy.epsilon
-        )
+        every = all(check.holds for check in self.questions) and self.crowd_holds
+        return every and self.loss <= exact_epsilon(self.campaign.privacy.epsilon)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready document; losses are rounded up, gaps to the nearest double."""
-        total = exact_epsilon(self.campaign.privacy.epsilon)
+        total, crowd = exact_epsilon(self.campaign.privacy.epsilon), self.campaign.privacy.crowd
         return {
             "campaign": self.campaign.id,
             "holds": self.holds,
@@ -91,6 +101,7 @@ class Verification:
             "realised_epsilon": float_up(self.loss),
             "gap": float(total - self.loss),
             "answers": self.campaign.privacy.answers,
+            **({"crowd": crowd.to_json() | {"holds": self.crowd_holds}} if crowd else {}),
             "questions": [
                 {
                     "question": check.question.index,

@@ -15,8 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_client import Device, LdpError, Policy, TransportError
@@ -164,8 +165,20 @@ class Delivery:
         )
 
 
+class Place(Protocol):
+    """Where devices answer: an aggregator, and beside it a relay and an issuer where the campaign asks for them."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def relay_url(self) -> str | None: ...
+
+    def sign(self, person: str, request: bytes) -> bytes: ...
+
+
 def run_devices(
-    url: str,
+    place: Place,
     campaign: Campaign,
     people: Table,
     network: Network,
@@ -189,9 +202,10 @@ def run_devices(
             lies = coins.bernoulli(int(behaviour.liars * ONE))
             try:
                 if lies:
-                    crew.done(_lie(url, campaign, behaviour, network, coins))
+                    crew.done(_lie(place.url, campaign, behaviour, network, coins))
                 else:
-                    crew.done(_contribute(url, campaign, network, coins, record, label))
+                    person = f"person {first + number} of {campaign.id}"
+                    crew.done(_contribute(place, person, campaign, network, coins, record, label))
             except LdpError as error:
                 crew.stop(TransportError(error.code, f"{'lying ' * lies}device {number + 1}: {error}"))
 
@@ -210,13 +224,26 @@ def run_devices(
 
 
 def _contribute(
-    url: str, campaign: Campaign, network: Network, coins: Coins, record: Mapping[str, Any], label: str
+    place: Place,
+    person: str,
+    campaign: Campaign,
+    network: Network,
+    coins: Coins,
+    record: Mapping[str, Any],
+    label: str,
 ) -> Delivery:
     """Consent, answer, deliver; the device's own account of it."""
-    epsilon = campaign.privacy.epsilon
-    device = Device(":memory:", max_total_epsilon=epsilon, transport=network, coins=coins, policy=POLICY)
-    asked = device.campaign(url, campaign.id, max_epsilon=epsilon)
+    epsilon, crowd = campaign.privacy.epsilon, campaign.privacy.crowd
+    device = Device(
+        ":memory:", max_total_epsilon=2 * epsilon, transport=network, coins=coins, policy=POLICY, relay=place.relay_url
+    )
+    most = None if crowd is None else crowd.epsilon
+    asked = device.campaign(
+        place.url, campaign.id, max_epsilon=epsilon, max_crowd_epsilon=most, max_if_both_collude=epsilon
+    )
     asked.grant(timeout=PATIENCE)
+    if campaign.issuer is not None:
+        asked.obtain_token(partial(place.sign, person))
     asked.contribute(record, label)
     delivered = device.run_once(PATIENCE)
     status = asked.status()

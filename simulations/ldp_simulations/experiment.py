@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import secrets
 import subprocess
@@ -28,7 +29,7 @@ from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers.reading import TableError
 from ldp_client import TransportError
-from ldp_protocols import Campaign
+from ldp_protocols import Campaign, LdpError
 from ldp_protocols.wire import MEDIA_TYPE
 from ldp_simulations.columns import Columns
 from ldp_simulations.devices import HONEST, Behaviour, Delivery, Network, run_devices
@@ -53,6 +54,15 @@ class Aggregator:
     relay_token: str | None = None
     data: Path | None = None
 
+    @property
+    def relay_url(self) -> str | None:
+        """Where devices send sealed uploads, where they do."""
+        return None
+
+    def sign(self, person: str, request: bytes) -> bytes:
+        """Sign a token for a person. Raises LdpError where the campaign has no issuer."""
+        raise LdpError("no-issuer", "this aggregator has none")
+
     def publish(self, draft: Mapping[str, Any]) -> Campaign:
         """Publish a draft and read back what devices will read."""
         created = json.loads(self._request("POST", f"{self.admin_url}/admin/v1/campaigns", json.dumps(draft).encode()))
@@ -71,8 +81,12 @@ class Aggregator:
         return None if self.data is None else train(campaign, asyncio.run(_tally(self.data, campaign)))
 
     def train(self, campaign: Campaign) -> NaiveBayes:
-        """Train on what was counted, publish the model however good it is, and read it back as a device does."""
-        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", b"{}")
+        """Train on what was counted, publish the model however good it is, and read it back as a device does.
+
+        Training takes as long as it takes; a server that dies closes the connection.
+        """
+        url = f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true"
+        self._request("POST", url, b"{}", timeout=None)
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
 
     def _request(
@@ -83,13 +97,14 @@ class Aggregator:
         *,
         token: str | None = None,
         media_type: str = "application/json",
+        timeout: float | None = _TIMEOUT,
     ) -> bytes:
         request = urllib.request.Request(url, body, method=method)  # noqa: S310 - http and https, from the operator
         request.add_header("Authorization", f"Bearer {token or self.token}")
         if body is not None:
             request.add_header("Content-Type", media_type)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
                 content: bytes = answer.read()
         except urllib.error.HTTPError as error:
             raise TransportError(
@@ -134,15 +149,18 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
 
 
 @contextmanager
-def serving(data: Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+def serving(data: Path, origins: Sequence[str] = (), *, gateway_key: Path | None = None) -> Iterator[tuple[str, str]]:
     """``ldp-aggregator serve`` in a process on free ports, for the block: its public and its admin address."""
+    named = {} if gateway_key is None else {"LDP_AGGREGATOR_GATEWAY_KEY": str(gateway_key)}
     listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
     allowed = [word for origin in origins for word in ("--allow-origin", origin)]
     command = [*_PROGRAM, "serve", "--data", str(data), *listeners, *allowed]
     with (
         # Its log is for operators; here it is read only where the start fails.
         tempfile.TemporaryFile("w+", encoding="utf-8") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 - as above
+        subprocess.Popen(  # noqa: S603 - as above
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **named}
+        ) as process,
     ):
         try:
             ready = _READY.search(process.stdout.readline() if process.stdout else "")
@@ -266,7 +284,7 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
             rows = np.arange(start, end)
             if start < clients:
                 delivery += run_devices(
-                    aggregator.url,
+                    aggregator,
                     campaign,
                     owners.take(rows),
                     network,

@@ -218,16 +218,17 @@ def _count(columns: Columns, question: Question, spread: Spread, rng: np.random.
     analysis = analysis_of(question.mechanism)
     if question.encoding == INDEX:
         return analysis.tally(_hold_cells(columns, question, spread, rng), rng)
-    rows, numbers = _listed(columns, question, spread)
-    moments = columns.moments(question, rows, rng)
+    drawn = ((columns.moments(question, rows, rng), numbers) for rows, numbers in _listed(columns, question, spread))
     if question.encoding != SIGN:
-        return analysis.tally_moments(moments, numbers, rng)
+        sums = [analysis.tally_moments(moments, numbers, rng) for moments, numbers in drawn]
+        return np.asarray(np.sum(sums, axis=0), dtype=np.int64)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    present = np.where(moments.missing, 0, numbers)
-    ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
-    first = signs_of(question, columns.class_count) * moments.cells
-    np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
-    np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
+    for moments, numbers in drawn:
+        present = np.where(moments.missing, 0, numbers)
+        ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
+        first = signs_of(question, columns.class_count) * moments.cells
+        np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
+        np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
     return analysis.tally(cells, rng)
 
 
@@ -249,8 +250,10 @@ def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.ra
     if question.kind in (RIGHT, SCORE):
         return spread(columns.of_the_model(question), question.domain_size)
     if columns.is_projected(question.feature):
-        rows, numbers = _listed(columns, question, spread)
-        return np.bincount(columns.indices(question, rows, rng), numbers, question.domain_size).astype(np.int64)
+        cells = np.zeros(question.domain_size)
+        for rows, numbers in _listed(columns, question, spread):
+            cells += np.bincount(columns.indices(question, rows, rng), numbers, question.domain_size)
+        return cells.astype(np.int64)
     feature = columns.campaign.feature(question.feature)
     size = feature.size
     values = columns.value_indices(question.feature)
@@ -261,10 +264,16 @@ def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.ra
     return (held[1:] + replaced.T).ravel()
 
 
-def _listed(columns: Columns, question: Question, spread: Spread) -> tuple[Integers, Integers]:
-    """Rows and their numbers of devices; one with a missing value once per device, which draws its own replacement."""
+def _listed(columns: Columns, question: Question, spread: Spread) -> Iterator[tuple[Integers, Integers]]:
+    """Rows and their numbers of devices; then, in parts, one for each device with a missing value in a feature that is
+    called complete, which draws its own replacement.
+    """
     numbers = spread(np.arange(len(columns)), len(columns))
     incomplete = columns.incomplete(question)
-    whole = np.flatnonzero(~incomplete & (numbers > 0))
-    broken = np.repeat(np.flatnonzero(incomplete), numbers[incomplete])
-    return np.concatenate([whole, broken]), np.concatenate([numbers[whole], np.ones_like(broken)])
+    whole, broken = (np.flatnonzero(of & (numbers > 0)) for of in (~incomplete, incomplete))
+    yield whole, numbers[whole]
+    ends = np.cumsum(numbers[broken])
+    devices = int(ends[-1]) if len(ends) else 0
+    for start in range(0, devices, _DEVICES_AT_ONCE):
+        places = np.arange(start, min(start + _DEVICES_AT_ONCE, devices))
+        yield broken[np.searchsorted(ends, places, side="right")], np.ones_like(places)

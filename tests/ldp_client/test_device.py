@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from crowds import crowd_draft
 from forking import holds_in_a_child, needs_fork
 from records import RECORD
 
@@ -14,7 +15,9 @@ from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, Storag
 from ldp_client.delivery.schedule import Send
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
-from ldp_protocols import LdpError, decode_upload
+from ldp_protocols import Campaign, LdpError, decode_upload
+
+URL = "https://collect.example.org"
 
 
 def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, server, campaign, tmp_path, monkeypatch):
@@ -318,3 +321,20 @@ def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server, co
     part.contribute(RECORD, "yes")
     assert device.run_once(5)
     assert len(server.uploads) == 1
+
+
+def test_a_campaign_with_a_crowd_is_answered_under_its_own_caps_and_both_numbers_are_kept(code_of):
+    campaign = Campaign.compile(crowd_draft(issuer=None))
+    device = Device(MemoryStorage(), max_total_epsilon=8, relay="https://relay.example")
+    caps = {"max_crowd_epsilon": 1, "max_if_both_collude": 4}
+    for wrong in ({}, {"max_crowd_epsilon": 1}, {"max_if_both_collude": 4}):
+        refused = device.campaign(URL, campaign.id, max_epsilon=64, **wrong)
+        refused.load(campaign.document)
+        assert refused.refusal().code == "crowd-cap-missing"
+    assert code_of(LdpError, device.campaign, URL, campaign.id, max_epsilon=1, max_crowd_epsilon=0) == "bad-cap"
+    asked = device.campaign(URL, campaign.id, max_epsilon=0.1, **caps)
+    asked.load(campaign.document)
+    asked.grant()
+    receipt = asked.contribute({"colour": "red"}, "a")
+    assert (receipt.epsilon, receipt.crowd_epsilon, receipt.crowd_delta) == (campaign.realised_epsilon, 1, 1e-9)
+    assert (device.ledger().crowd_epsilon, device.ledger().total_epsilon) == (1, campaign.realised_epsilon)

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from crowds import crowd_draft
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
 from ldp_client.ledger import FATES, Consent, Installation, read_installation, write_installation
@@ -34,6 +35,12 @@ def test_a_cap_is_held_to_the_last_bit(draft):
     assert refusal(device, campaign, Caps(1, 1), 0.0) is None
     device = device.with_receipt(receipt("a")).with_receipt(receipt("b", 1e-17))
     assert refusal(device, campaign, Caps(1, 2), 0.0).code == "total-above-cap"
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.1, 3.8441])
+def test_a_cap_of_what_the_first_campaign_promises_lets_it_in_whatever_decimals_are_as_doubles(draft, epsilon):
+    campaign = Campaign.compile({**draft, "privacy": {"epsilon": epsilon}})
+    assert refusal(Installation(SECRET), campaign, Caps(epsilon, epsilon), 0.0) is None
 
 
 def test_the_device_is_stored_whole_and_its_secret_never_printed():
@@ -143,3 +150,26 @@ def test_a_refusal_says_why(draft, changes, device, now, code, text):
 def test_the_total_is_rounded_up_where_no_double_is_the_sum():
     ledger = Ledger((receipt(epsilon=1.0), receipt("Another", 2.0**-53)), 4.0)
     assert ledger.total_epsilon == 1.0000000000000002
+
+
+def test_a_crowd_is_told_beside_what_is_lost_where_all_others_work_together():
+    mixed = receipt("b", 4.0, crowd_epsilon=1 / 3, crowd_delta=1e-9)
+    ledger = Ledger((receipt("a", 0.5), mixed, mixed), CAP)
+    assert (ledger.total_epsilon, ledger.crowd_epsilon, ledger.crowd_delta) == (8.5, pytest.approx(0.5 + 2 / 3), 2e-9)
+    told = str(ledger)
+    assert "so far: epsilon 8.5 of at most 8. Where relays and aggregators keep apart: epsilon 1.1667, but for" in told
+    assert "device; epsilon 4, 0.3334 where relay and aggregator keep apart; on this device" in told
+    assert "apart" not in str(Ledger((receipt("a", 0.5),), CAP))
+
+
+def test_a_campaign_with_a_crowd_is_refused_unless_both_of_its_caps_are_set():
+    campaign, device = Campaign.compile(crowd_draft()), Installation(SECRET)
+    missing = refusal(device, campaign, Caps(64, 64), 0.0)
+    assert missing.code == "crowd-cap-missing"
+    assert "max_if_both_collude and max_crowd_epsilon" in str(missing)
+    assert "epsilon 4 " in str(missing)
+    assert "1 where they do not" in str(missing)
+    assert refusal(device, campaign, Caps(0.1, 64, 1, 4), 0.0) is None
+    assert refusal(device, campaign, Caps(64, 64, 1 - 1e-15, 4), 0.0).code == "crowd-above-cap"
+    assert refusal(device, campaign, Caps(64, 64, 1, campaign.realised_epsilon - 1e-12), 0.0).code == "loss-above-cap"
+    assert refusal(device, campaign, Caps(64, 4 - 1e-9, 1, 4), 0.0).code == "total-above-cap"

@@ -4,6 +4,7 @@ from dataclasses import replace
 from unittest.mock import ANY
 
 import pytest
+from crowds import crowd_draft
 from drafts import draft, number, text
 from exact_coins import SeededCoins
 
@@ -77,3 +78,17 @@ def test_an_epsilon_is_written_as_people_write_it_and_never_below_what_it_is(eps
 
 def test_a_servers_text_stays_on_its_line():
     assert plain('a "b"\n\u202e\U0001f600') == "a 'b'\\u000a\\u202e\U0001f600"
+
+
+def test_a_crowd_is_explained_with_both_numbers_and_their_odds():
+    told = explained(Campaign.compile(crowd_draft()), "https://a")
+    assert str(told) == (
+        "This device answers 1 of 2 questions about y, once, with noise, in a sealed envelope. Whoever opens envelopes "
+        "does not know whose they are, and 20,000 come at once: at most 1 (odds 2.7 to 1) is learned about you. If the "
+        "two companies broke their promise to keep apart, it would be at most 4 about that one answer (odds 55 to 1), "
+        "and nothing about the others."
+    )
+    assert told.policy.key == "policy-crowd"
+    assert "20,000 at a time, mixed: of what the server sees at most epsilon 1 (delta 1e-09) is about you" in str(
+        told.policy
+    )

@@ -9,7 +9,10 @@ from value_vectors import feature_of, of_json
 
 from ldp_client import Classifier, perturb
 from ldp_client.draw import draw_questions, draw_window
+from ldp_client.ledger import Installation
+from ldp_client.refusals import Caps, refusal
 from ldp_protocols import Campaign, DocumentError, LdpError, ScriptedCoins, decode_upload, encode_upload
+from ldp_protocols.blanket import delta_bound, lot_of
 from ldp_protocols.document.directory import read_directory
 from ldp_protocols.document.model import Model
 from ldp_protocols.document.schema import Label
@@ -21,6 +24,7 @@ FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "val
 DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES, DIRECTORIES = (
     json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
 )
+CROWD = json.loads((FOLDER / "crowd.json").read_text(encoding="utf-8"))
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
 REFUSED = (
     (DOCUMENTS["refused"], lambda case: Campaign.parse(case["document"].encode(), case["id"])),
@@ -146,7 +150,7 @@ def test_the_files_are_what_the_documented_command_makes(tmp_path):
     import write
 
     write.main(str(tmp_path))
-    for name in (*FILES, "answers.json", "words.json"):
+    for name in (*FILES, "answers.json", "words.json", "crowd.json"):
         made, kept = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, FOLDER))
         if name == "training.json":
             fresh, old = json.loads(made), json.loads(kept)
@@ -187,3 +191,27 @@ def test_a_directory_says_what_the_vector_says(case):
 )
 def test_what_must_be_refused_is_refused_with_its_code(case, read, code_of):
     assert code_of(LdpError, read, case) == case["code"]
+
+
+@pytest.mark.parametrize("case", named(CROWD["accepted"]))
+def test_a_crowd_has_this_bound(case):
+    campaign = Campaign.parse(case["document"].encode(), case["id"])
+    crowd = campaign.privacy.crowd
+    assert (campaign.realised_epsilon, crowd.reports) == (case["loss"], case["reports"])
+    blanket = lot_of((question.mechanism, question.weight) for question in campaign.questions)
+    for epsilon, delta in case["deltas"]:
+        tail = min(1e-14, 1e-5 * crowd.delta)
+        assert delta_bound(blanket, crowd.reports, epsilon, tail) == pytest.approx(delta, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("case", named(CROWD["refused"]))
+def test_a_crowd_that_promises_too_much_is_refused_with_its_code(case, code_of):
+    assert code_of(DocumentError, Campaign.parse, case["document"].encode()) == case["code"]
+
+
+@pytest.mark.parametrize("case", CROWD["caps"])
+def test_a_campaign_with_a_crowd_needs_two_caps_of_its_own(case):
+    (document,) = (one["document"] for one in CROWD["accepted"] if one["name"] == case["document"])
+    caps = Caps(*(case[name] for name in Caps._fields))
+    found = refusal(Installation(), Campaign.parse(document.encode()), caps, 1_800_000_000.0)
+    assert (found and found.code) == case["code"]

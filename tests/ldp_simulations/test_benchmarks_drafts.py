@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 
+import numpy as np
 import pandas as pd
 import pytest
 from drafts import number, text
@@ -56,6 +57,23 @@ def test_columns_become_the_features_they_look_like_and_everything_that_was_read
     ):
         assert note in notes
     assert [note.partition(": ")[0] for note in derived.notes[:3]] == ["name", "same", "empty"], "first what was lost"
+
+
+def test_a_bin_that_holds_nearly_all_rows_is_told_and_narrower_bounds_are_proposed_where_they_help():
+    rng = np.random.default_rng(1)
+    prices = rng.uniform(100, 900, 1_000)
+    prices[:3] = 9e6
+    zeros = np.where(np.arange(1_000) < 970, 0, np.arange(1_000))
+    columns = {"price": prices, "fees": zeros, "size": rng.uniform(0, 9, 1_000)}
+    table = pd.DataFrame(columns).astype(str).assign(sold=["yes", "no"] * 500)
+    derived = draft_from_table(table, "sold", source="t.csv")
+    price, fees, *others = derived.notes
+    assert "price: 99.7% of the rows lie from 0 to 1.125e+06, in one bin: bounds 100 to 900 (percentiles 1 and 99" in price
+    assert "declare them where public knowledge agrees" in price
+    assert "97.0% of the rows lie from 0 to 125, in one bin, and no narrower bounds tell them apart" in fees
+    assert "of the rows" not in "\n".join(others)
+    bounds = [(feature["low"], feature["high"]) for feature in derived.draft["features"]]
+    assert bounds == [(0, 9e6), (0, 1000), (0, 9)], "they are proposed, not taken"
 
 
 def test_an_ordered_column_gives_its_values_in_their_order(table):

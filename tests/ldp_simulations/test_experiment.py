@@ -4,6 +4,7 @@ accidents on the way happen as often as asked, and only to uploads.
 
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from ldp_simulations import SeededCoins, simulate
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.columns import Columns
 from ldp_simulations.devices import Delivery, Network, _Crew, lying_reports
-from ldp_simulations.experiment import Plan, Watcher, run, temporary_aggregator
+from ldp_simulations.experiment import Aggregator, Plan, Watcher, run, temporary_aggregator
 from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.tables import Table
 
@@ -48,6 +49,21 @@ def test_all_answers_are_counted_and_the_watcher_hears_how_good_the_model_is():
     assert watcher.told[0] == result.campaign.id
     assert [devices for devices, _ in watcher.told[1:]] == [20, 1_000, 3_000]
     assert watcher.told[-1][1] == result.accuracies.private > result.accuracies.majority + 0.15
+
+
+def test_training_takes_as_long_as_it_takes_and_nothing_else_does(monkeypatch):
+    """On a busy machine it was cut off after a minute, with all answers lost."""
+    waited = {}
+
+    def answer(request, timeout):
+        waited[request.get_method()] = timeout
+        return BytesIO(b"{}")
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    monkeypatch.setattr("ldp_aggregator.NaiveBayes.from_json", lambda text: text)
+    Aggregator("http://here", "http://here", "token").train(Campaign.compile(SOURCE.draft))
+    assert waited["POST"] is None
+    assert waited["GET"] == 60
 
 
 @pytest.mark.parametrize("privacy", [{"epsilon": 2.0}, {"epsilon": 9.0, "answers": "all", "discrete": "oue"}])

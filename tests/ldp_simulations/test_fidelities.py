@@ -1,6 +1,7 @@
 """``simulate``: what every device of a table leaves in the tally, whatever the fidelity."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from drafts import draft, number
 from scipy.stats import ks_2samp
@@ -51,6 +52,13 @@ def assert_same_tallies(real: np.ndarray, drawn: np.ndarray) -> None:
     assert min(p_values) > FALSE_ALARM / len(p_values), p_values
 
 
+@pytest.fixture
+def in_parts(monkeypatch) -> None:
+    """Few devices at once: what is drawn for each of many is drawn in parts."""
+    monkeypatch.setattr("ldp_simulations.fidelities._DEVICES_AT_ONCE", 7)
+
+
+@pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
     ("discrete", "continuous", "answers", "missing"),
     [*((*one, False) for one in SETTINGS), *((*one, True) for one in OPEN)],
@@ -92,6 +100,26 @@ def test_an_undeclared_label_is_refused_at_every_fidelity_and_an_unknown_one_say
             simulate(make_everything(), frame, labels, 1, fidelity=fidelity)
 
 
+def test_devices_that_replace_what_they_lack_are_never_listed_all_at_once(monkeypatch, in_parts, make_everything):
+    """Where many people lack a number that is called complete, a billion devices would not fit into memory."""
+    campaign = make_everything(continuous="laplace")
+    listed = []
+    real = Columns.moments
+
+    def noted(columns, question, rows, rng):
+        listed.append(len(rows))
+        return real(columns, question, rows, rng)
+
+    monkeypatch.setattr(Columns, "moments", noted)
+    people = pd.DataFrame(
+        {"colour": ["red"] * 3, "age": [1, None, 2], "shape": ["round"] * 3, "hours": [None, 1, None]}
+    )
+    assert simulate(campaign, people, ["yes"] * 3, 1, fidelity="counts", devices=2_000).n.sum() == 2_000
+    assert max(listed) <= 7
+    assert sum(listed) > 150
+
+
+@pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("missing", [False, True])
 def test_missing_numbers_of_a_projection_are_what_they_are_on_every_device(make_people, missing):
     """Half of the people lack one input: ``counts`` must replace it per device, as the device does, or by its mean. Of

@@ -170,7 +170,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         codes=(
             *(*_ENDS, TAKES_SHARES, "malformed-upload"),
             *("missing-answer-token", "wrong-answer-token"),
-            *("too-many-reports", "not-admitted", "too-many-uploads", *STORED),
+            *("too-many-reports", "not-admitted", "not-mixed", "too-many-uploads", *STORED),
         ),
     ),
     _GET(_CAMPAIGN, get_campaign, for_pages=True, answers={200: (JSON, _OBJECT), 304: None}),

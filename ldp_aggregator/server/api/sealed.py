@@ -38,8 +38,9 @@ _AGAIN: Final = {413, 500, 503}
 """Statuses after which a relay sends a batch again, as it is or in halves. Nobody's upload to another campaign can make
 it do so."""
 
-_LATER: Final = {CLOSING, NOT_OPEN, UNKNOWN}
-"""Codes of a campaign that may take the batch another time; where nothing else is in it, the relay keeps it."""
+_LATER: Final = {CLOSING, NOT_OPEN, UNKNOWN, "batch-too-small"}
+"""Codes of a campaign that may take the batch another time, or with others; where nothing else is in it, the relay
+keeps it."""
 
 
 async def post_sealed(asked: AdmittedRequest) -> web.Response:
@@ -150,10 +151,11 @@ async def _count(campaign_id: str, uploads: Sequence[Inside], relays: Mapping[st
     if not terms.is_relay:
         raise terms.stranger or ProblemError("wrong-campaign")
     welcome = list(uploads)
-    if await intake.access.uploads_need(campaign_id) != "relay":
+    crowd = terms.campaign.privacy.crowd
+    if crowd is None and await intake.access.uploads_need(campaign_id) != "relay":
         welcome = [one for one in uploads if await _is_welcome(one, context)]
     body, count = await asyncio.to_thread(_together, welcome, for_a_device(terms.campaign, context.limits))
-    if terms.batch is not None and 2 * count < terms.batch:
+    if crowd is None and terms.batch is not None and 2 * count < terms.batch:
         # A relay cannot tell garbage from uploads, and anybody can send it some. What it surrounded counts as if nobody
         # had vouched for it: what is stated of other batches is not to be lowered to one.
         terms = replace(terms, batch=None)
@@ -216,7 +218,7 @@ OPERATIONS: Final = (
         optional_scopes=True,
         bodies={BATCH_TYPE: _BINARY},
         answers={200: (JSON, _TAKEN)},
-        codes=(NOT_OPEN, CLOSING, "too-many-reports", *STORED),
+        codes=(NOT_OPEN, CLOSING, "batch-too-small", "too-many-reports", *STORED),
     ),
     Operation(
         "POST",

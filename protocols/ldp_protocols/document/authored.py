@@ -16,14 +16,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document import schema
-from ldp_protocols.document.gateway import read_gateway
-from ldp_protocols.document.issuer import read_issuer
+from ldp_protocols.document.crowd import Crowd, read_crowd
+from ldp_protocols.document.gateway import Gateway, read_gateway
+from ldp_protocols.document.issuer import Issuer, read_issuer
 from ldp_protocols.document.schema import Label, Projection, read_features, read_label, read_projection
 from ldp_protocols.document.windows import WINDOW_GRACE, Windows, read_windows
 from ldp_protocols.errors import DocumentError
 from ldp_protocols.features import EXAMPLE, MOST_CELLS, MOST_WEIGHT, Feature
 from ldp_protocols.fields import Fields, Refusal, integral
-from ldp_protocols.mechanisms import DISCRETE
+from ldp_protocols.mechanisms import DISCRETE, DirectEncoding
 from ldp_protocols.mechanisms import MOMENTS as OF_VALUES
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def continuous_choices() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Privacy:
-    """``epsilon`` is the total loss of one device, whatever it answers."""
+    """``epsilon`` is the total loss of one device, whatever it answers; with a ``crowd`` what is lost where all others
+    work together.
+    """
 
     epsilon: float
     answers: str = "one"
@@ -63,16 +66,20 @@ class Privacy:
     theta: float | None = None
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
+    crowd: Crowd | None = None
 
     def to_json(self) -> dict[str, Any]:
-        members = asdict(self)
-        if self.release_every is None:
-            del members["release_every"]
-        return members
+        members = asdict(self) | {"crowd": self.crowd and self.crowd.to_json()}
+        return {name: one for name, one in members.items() if one is not None or name not in _LEFT_OUT}
+
+
+_LEFT_OUT: Final = ("release_every", "crowd")
+"""Members that a document only has where they say something."""
 
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
+    crowd = read_crowd(fields.raw("crowd"), refuse)
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
@@ -87,9 +94,45 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         continuous=fields.choice("continuous", continuous_choices(), default="auto"),
         theta=theta,
         release_every=release_every,
+        crowd=crowd,
     )
     fields.finish()
+    if crowd is not None:
+        _check_crowd(privacy, crowd.devices, fields)
     return privacy
+
+
+def _check_crowd(privacy: Privacy, devices: int, fields: Fields) -> None:
+    """Refuse what the bound of a crowd is not made for: one question by lot, by direct encoding, batch by batch."""
+    wanted = {
+        "answers": ("one",),
+        "discrete": ("auto", DirectEncoding.name),
+        "continuous": ("auto", "sign"),
+        "theta": (None,),
+    }
+    for name, allowed in wanted.items():
+        if getattr(privacy, name) not in allowed:
+            told = " or ".join("null" if one is None else one for one in allowed)
+            raise fields.error(name, f"must be {told} with a crowd, whose bound is of one question by direct encoding")
+    if privacy.release_every != devices:
+        raise fields.error("release_every", f"must be {devices} with a crowd of so many devices, or left out")
+
+
+def _check_mixed(crowd: Crowd, gateway: Gateway | None, issuer: Issuer | None, fields: Fields) -> None:
+    """Refuse a crowd that nobody mixes, or that one person may fill."""
+    if gateway is None:
+        raise fields.error("gateway", "is missing; with a crowd answers are sealed, and a relay mixes them")
+    if issuer is None and crowd.without_issuer is None:
+        raise fields.error(
+            "issuer",
+            "is missing; without its tokens a batch may be one person's. Name one, or say why not in "
+            "privacy.crowd.without_issuer",
+        )
+    if issuer is not None and crowd.without_issuer is not None:
+        raise fields.error("privacy.crowd.without_issuer", "must be null where there is an issuer")
+    if issuer is not None and (issuer.relay_modulus is None or issuer.tokens != 1):
+        name, told = ("tokens", "must be 1") if issuer.relay_modulus else ("relay_key", "is missing")
+        raise fields.error(f"issuer.{name}", f"{told} with a crowd: the relay admits each person once")
 
 
 def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
@@ -114,6 +157,9 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         )
     _check_cells(asked_features(features, projection), label, windows, fields)
     asks = fields.choice("asks", (MODEL, MOMENTS, SCORE), default=MODEL)
+    issuer = read_issuer(fields.raw("issuer"), refuse)
+    if privacy.crowd is not None:
+        _check_mixed(privacy.crowd, gateway, issuer, fields)
     if windows is not None:
         _check_series(asks, privacy, fields)
     if asks == MOMENTS:
@@ -133,7 +179,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "evaluation": read_evaluation(fields.raw("evaluation"), label, features, refuse) if asks == SCORE else None,
         "study": study,
         "windows": windows,
-        "issuer": read_issuer(fields.raw("issuer"), refuse),
+        "issuer": issuer,
         "opens": opens,
         "closes": closes,
         "gateway": gateway,
@@ -182,6 +228,10 @@ def _check_series(asks: str, privacy: Privacy, fields: Fields) -> None:
     """Refuse windows where nothing is learned by window."""
     if asks != MODEL:
         raise fields.error("windows", f"must be null in a campaign with asks: {asks}; a series asks for a model")
+    if privacy.crowd is not None:
+        raise fields.error(
+            "windows", "must be null with a crowd: a relay cannot tell the windows of sealed answers apart"
+        )
     if privacy.release_every is not None:
         raise fields.error("privacy.release_every", "must be null with windows, which are published one by one")
 
@@ -195,6 +245,8 @@ def _check_moments_round(
             raise fields.error(f"features[{position}].kind", f"is {feature.kind}; such a round asks about numbers")
     if privacy.answers != "one":
         raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
+    if privacy.crowd is not None:
+        raise fields.error("privacy.crowd", "must be null in a moments round, whose sums are not published")
     if privacy.release_every is not None:
         raise fields.error("privacy.release_every", "must be null in a moments round, whose sums are not published")
     if projection is not None:

@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 import time
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from ldp_aggregator.cli.common import add_reading, reading_of
@@ -17,12 +18,14 @@ from ldp_protocols.command_line import Groups, add_json, at_least, between, say,
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.devices import Network
 from ldp_simulations.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
+from ldp_simulations.parties import Parties, running_parties
 from ldp_simulations.tables import TABLE_HELP, Source, read_text_table, records, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
 CLIENTS: Final = 2_000
 """So many run the real client; ten times as many would take ten times as long, and show nothing more."""
 DERIVED_EPSILON: Final = 2.0
+CROWD_EPSILON: Final = 1.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
 _SURE: Final = 0.99
@@ -63,6 +66,11 @@ def add_demo(groups: Groups, text: str) -> None:
     parser.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
     add_json(parser)
     parser.add_argument(
+        "--crowd",
+        action="store_true",
+        help="promise a crowd's guarantee: with an issuer, a relay and a gateway, each a process of its own",
+    )
+    parser.add_argument(
         "--keep", action="store_true", help="then stay: print the dashboard's address and a token for it until Ctrl-C"
     )
     parser.add_argument(
@@ -82,11 +90,12 @@ def _run(options: argparse.Namespace) -> None:
         warn(f"  {note}")
     plan = Plan(options.devices, options.seed, clients=CLIENTS)
     network = Network(seed=options.seed)
-    watch = _Watch(plan)
+    watch = _Watch(plan, is_crowd=options.crowd)
     watch.say("an aggregator starts, in a temporary folder")
-    with temporary_aggregator([options.page] if options.keep else []) as aggregator:
+    with _parties(options) as aggregator:
         result = run(aggregator, source, plan, network, watch)
-        figures = _figures(source, result, network, _classify(aggregator, result))
+        upload = aggregator.first_upload[0] if isinstance(aggregator, Parties) else network.first_upload
+        figures = _figures(source, result, upload, _classify(aggregator, result))
         if options.json:
             say_json(figures)
         else:
@@ -98,12 +107,22 @@ def _run(options: argparse.Namespace) -> None:
         say()
 
 
+def _parties(options: argparse.Namespace) -> AbstractContextManager[Aggregator]:
+    origins = [options.page] if options.keep else []
+    if not options.crowd:
+        return temporary_aggregator(origins)
+    if options.devices <= CLIENTS:
+        raise argparse.ArgumentTypeError(f"--crowd takes more than {CLIENTS:,} --devices: few hide nobody")
+    return running_parties(options.devices, options.epsilon or CROWD_EPSILON, origins)
+
+
 class _Watch(Watcher):
     """Tells what happens, as it happens, with the seconds since the start."""
 
-    marks = (*MARKS, CLIENTS)
-
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, is_crowd: bool) -> None:
+        # Of a crowd nothing is known before all of it has answered.
+        self.marks = () if is_crowd else (*MARKS, CLIENTS)
+        self._is_crowd = is_crowd
         self._devices = plan.devices or 0
         self._started = time.monotonic()
 
@@ -115,6 +134,8 @@ class _Watch(Watcher):
         """Say where to look on, and what happens now."""
         self.say(f"it is ready: dashboard {aggregator.admin_url}/campaigns/{campaign.id}")
         self.say(f"             which opens with {aggregator.token}")
+        if self._is_crowd:
+            self.say(f"an issuer and a relay are there, too; nothing is shown before {self._devices:,} have answered")
         clients = min(CLIENTS, self._devices)
         self.say(f"{clients:,} devices answer, each with the real client over HTTP")
 
@@ -172,14 +193,16 @@ def _classify(aggregator: Aggregator, result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(source: Source, result: Result, network: Network, classified: list[dict[str, Any]]) -> dict[str, Any]:
+def _figures(source: Source, result: Result, upload: bytes | None, classified: list[dict[str, Any]]) -> dict[str, Any]:
+    crowd = result.campaign.privacy.crowd
     right = sum(one["predicted"] == one["true"] for one in classified)
     return {
         "title": result.campaign.title,
         "table": source.name,
         **result.to_json(),
         "majority_class": result.majority_class,
-        "one_report": _first_report(result.campaign, network),
+        **({"crowd": crowd.to_json(), "told": str(crowd)} if crowd else {}),
+        "one_report": _first_report(result.campaign, upload),
         "on_a_device": {"classified": len(classified), "right": right, "first": classified[:SHOWN]},
     }
 
@@ -189,9 +212,8 @@ def _with_error(accuracy: float, figures: dict[str, Any]) -> str:
     return f"{accuracy:.3f} ± {math.sqrt(accuracy * (1 - accuracy) / figures['held_out']):.3f}"
 
 
-def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
-    """All that the server got from the first device: the bytes of its upload, and what its first report says."""
-    upload = network.first_upload
+def _first_report(campaign: Campaign, upload: bytes | None) -> dict[str, Any]:
+    """All that the server got from one device: the bytes of its upload, and what its first report says."""
     if upload is None:
         raise AssertionError("an experiment has at least one device")
     block = decode_upload(upload, campaign)[0]
@@ -218,14 +240,19 @@ def _print(figures: dict[str, Any]) -> None:
     size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
     say(f"  Devices     {figures['clients']:,} with the real client over HTTP in {figures['seconds']:.1f} s")
     if devices > figures["clients"]:
-        say(f"              {devices - figures['clients']:,} drawn at once by the same laws, in a relay's uploads")
+        way = "sealed, each with its tokens" if "told" in figures else "in a relay's uploads"
+        say(f"              {devices - figures['clients']:,} drawn at once by the same laws, {way}")
     say(f"              {figures['accepted']:,} reports accepted")
     say(f"              {size}")
     for code, number in figures["refused"].items():
         say(f"              {number:,} reports were refused: {code}")
     say()
     say("  Privacy of each device")
-    say(f"    promised  epsilon {figures['epsilon']:g} in total, whatever it is asked")
+    if "told" in figures:
+        say(f"    promised  {figures['told']}")
+        say(f"              epsilon {figures['epsilon']:g} where relay and server work together")
+    else:
+        say(f"    promised  epsilon {figures['epsilon']:g} in total, whatever it is asked")
     say(f"    asked     {figures['answers_per_device']} of {figures['questions']} questions, drawn by lot, once")
     say(f"    realised  {figures['realised_epsilon']:.12g}, recomputed by every device before it answered")
     say(f"    the server saw of one device {len(report['upload_hexadecimal']) // 2} bytes, with this answer:")

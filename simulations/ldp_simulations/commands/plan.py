@@ -20,12 +20,20 @@ from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
-from ldp_simulations.studies.planning import (
+from ldp_simulations.studies.pilots import (
+    LOST_BY_MANY_BINS,
+    MANY_BINS,
+    MEASURES,
     RANKED,
     Array,
+    Binned,
+    Curve,
+    accuracy_curve,
+    compare_bins,
+)
+from ldp_simulations.studies.planning import (
     Solution,
     Wish,
-    accuracy_curve,
     alternatives,
     devices_for_error,
     solve_devices,
@@ -41,6 +49,8 @@ _WEEKLY: Final = {"from": "2027-01-04T00:00:00Z", "length": "P7D"}
 """Windows of a draft that has none; when they are changes no error."""
 REPEATS: Final = 10
 """Simulations of the pilot at each number of devices."""
+_SHOWN: Final = 3
+"""Names of features in a note."""
 _LEAST_WIDTH: Final = 11
 """Of the column of mechanisms."""
 
@@ -53,12 +63,13 @@ _SAME: Final = 0.005
 DESCRIPTION: Final = """\
 Compute what a campaign will know, before anyone is asked.
 
-Prints for every question the mechanism and how much worse the next best one is, the answers it can expect, the standard
-error of its estimated joint probabilities (or class-wise sums) at the draft's epsilon and at half of it; and how many
-devices it takes for a given error, every value and class being as likely as any other. With --pilot, a table like the
-one that devices hold, the errors are those of its frequencies, and simulations say how many devices it takes to lose no
-more than --loss of the accuracy without privacy. With --json one object with the same figures, and the standard error
-of every single cell."""
+Prints how many devices it takes, or what was solved for; for every question the mechanism and how much worse the next
+best one is, the answers it can expect, the standard error of its estimated joint probabilities (or class-wise sums) at
+the draft's epsilon and at half of it; how many devices a given error takes, every value and class being as likely as
+any other; and last what is published, and on which conditions. With --pilot, a table like the one that devices hold,
+the errors are those of its frequencies, and simulations say how many devices it takes to lose no more than --loss of
+the accuracy without privacy, how often a model is called better, and what other numbers of bins, or none, are worth.
+With --json one object with the same figures, and the standard error of every single cell."""
 
 
 def add_plan(groups: Groups, text: str) -> None:
@@ -87,9 +98,11 @@ def add_plan(groups: Groups, text: str) -> None:
     )
     wanted.add_argument(
         "--accuracy",
-        type=between(0, 1),
-        metavar="A",
-        help="on people held out of --pilot: the least epsilon, or the fewest devices",
+        type=_measure,
+        metavar="[MEASURE=]A",
+        help="on people held out of --pilot: the least epsilon, or the fewest devices; MEASURE is accuracy, balanced "
+        "(its mean over the classes), area (under the ROC curve of the rarest class) or called (share of campaigns "
+        "whose features are said to tell something)",
     )
     parser.add_argument(
         "--colluding", type=at_least(0), default=0, metavar="C", help="of the devices, hiding nobody (%(default)s)"
@@ -106,6 +119,14 @@ def add_plan(groups: Groups, text: str) -> None:
     )
     add_json(parser)
     add_reading(parser)
+
+
+def _measure(text: str) -> tuple[str, float]:
+    """A measure and how much of it is wanted; of the accuracy where none is named."""
+    name, _, target = text.rpartition("=")
+    if name and name not in MEASURES:
+        raise argparse.ArgumentTypeError(f"must be a number, or one of {', '.join(MEASURES)} = a number, not {text!r}")
+    return name or "accuracy", between(0, 1)(target)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -131,16 +152,26 @@ def _run(options: argparse.Namespace) -> None:
     if campaign.windows is not None:
         plan["windows"] = _windows(plan["questions"], campaign.windows.count)
     plan["solution"] = None if solution is None else asdict(solution)
+    plan["notes"] = []
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
+        binned = compare_bins(with_epsilon(draft, epsilon), devices, pilot, REPEATS)
         plan["pilot"] = {
             "table": options.pilot,
             "loss": options.loss,
             "repeats": REPEATS,
             "devices_for_loss": curve.devices_for(options.loss),
-            "devices_for_ranking": curve.devices_for_ranking,
-            **asdict(curve),
+            "devices_for_ranking": curve.devices_reaching("area", RANKED),
+            **curve.to_json(),
+            "bins": [asdict(one) for one in binned],
         }
+        plan["notes"] = [*_of_majority(curve), *_of_bins(binned)]
+    elif many := [feature.name for feature in campaign.features if feature.number and feature.size >= MANY_BINS]:
+        lost, error = LOST_BY_MANY_BINS
+        plan["notes"] = [
+            f"{_shown(many)}: {MANY_BINS} bins lost {lost:g} +- {error:g} of accuracy against 8 on 16 tables (20,000 "
+            "devices, epsilon 1); --pilot says what they lose on yours"
+        ]
     if options.json:
         say_json(plan)
     else:
@@ -149,14 +180,15 @@ def _run(options: argparse.Namespace) -> None:
 
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
-    wish = Wish(options.published_epsilon, options.accuracy, options.colluding, REPEATS)
-    if wish.published is None and wish.accuracy is None:
+    measure, target = options.accuracy or ("accuracy", None)
+    wish = Wish(options.published_epsilon, target, measure, options.colluding, REPEATS)
+    if wish.published is None and wish.target is None:
         if options.devices is None:
             raise argparse.ArgumentTypeError("give --devices, or what is wanted: --published-epsilon or --accuracy")
         return None
     if options.devices is not None and options.epsilon is not None:
         raise argparse.ArgumentTypeError("leave out --devices or --epsilon: what is wanted solves for one of them")
-    if wish.accuracy is not None and pilot is None:
+    if wish.target is not None and pilot is None:
         raise argparse.ArgumentTypeError("--accuracy needs --pilot TABLE, people to measure it on")
     try:
         if options.devices is not None:
@@ -165,6 +197,30 @@ def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Tabl
         return solve_devices(Campaign.compile(with_epsilon(draft, epsilon)), wish, pilot)
     except ValueError as error:
         raise TableError(str(error)) from None
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Name the first few."""
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _of_majority(curve: Curve) -> list[str]:
+    """Warn of Naive Bayes that is not above the majority class even without noise."""
+    if curve.is_above_majority:
+        return []
+    return [
+        f"without noise Naive Bayes is right for {curve.non_private.accuracy:.4f} of the people held out, and always "
+        f"saying {curve.frequent} for {curve.majority:.4f}: with ever more devices this model ends there. It may rank "
+        "people all the same (the area); or ask about other features"
+    ]
+
+
+def _of_bins(binned: Sequence[Binned]) -> list[str]:
+    """Tell the number of bins that is better than the draft's by more than chance, and what the draft loses."""
+    better = max((one for one in binned if one.is_better), key=lambda one: one.gain, default=None)
+    if better is None:
+        return []
+    return [f"the draft loses {better.gain:.3f} +- {better.gain_error:.3f} of accuracy against {better.words}"]
 
 
 def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | None) -> dict[str, Any]:
@@ -227,10 +283,10 @@ def _typical(errors: Array) -> float:
 
 def _print(plan: Mapping[str, Any]) -> None:
     asked = "one question" if plan["answers"] == "one" else "one question of every group"
+    say(_headline(plan))
     say(f"{plan['devices']:,} devices, each with a total loss of at most {plan['epsilon']:g}, answer {asked}")
-    if plan["solution"] is not None:
-        say(_solved(plan["solution"]))
-    say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
+    for note in plan["notes"]:
+        say(f"note: {note}")
     say()
     wide = max(_LEAST_WIDTH, *(len(question["mechanism"]) for question in plan["questions"]))
     say(f"{'question':32} {'mechanism':{wide}} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
@@ -253,7 +309,9 @@ def _print(plan: Mapping[str, Any]) -> None:
     if "evaluation" in plan:
         _print_evaluation(plan["evaluation"])
     if "pilot" in plan:
-        _print_pilot(plan["pilot"])
+        _print_pilot(plan["pilot"], plan["devices"])
+    say()
+    say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
 
 
 def _print_windows(plan: Mapping[str, Any]) -> None:
@@ -290,13 +348,29 @@ def _reason(question: Mapping[str, Any]) -> str:
     return f"least noise; {following} would have {worse[following]:.2f} times as much"
 
 
-def _solved(solution: Mapping[str, Any]) -> str:
-    published, accuracy = solution["wish"]["published"], solution["wish"]["accuracy"]
-    wanted = f"an accuracy of {accuracy:g}" if published is None else f"a published epsilon of at most {published:g}"
-    if solution["solved"] == "devices":
-        return f"for {wanted}, it takes {solution['devices']:,} devices"
-    extreme = "least" if published is None else "largest"
-    return f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
+def _headline(plan: Mapping[str, Any]) -> str:
+    """Say the number that a plan is for: what was solved for, or the devices that it takes."""
+    solution, pilot, epsilon = plan["solution"], plan.get("pilot"), plan["epsilon"]
+    if solution is not None:
+        wish = Wish(**solution["wish"])
+        if solution["solved"] == "devices":
+            return f"{solution['devices']:,} devices at epsilon {epsilon:g} for {wish}"
+        extreme = "most" if wish.target is None else "least"
+        return f"epsilon {epsilon:g} at {extreme} with {solution['devices']:,} devices for {wish}"
+    if pilot is not None:
+        return f"{_about(pilot['devices_for_loss'])} at epsilon {epsilon:g} {_of_loss(pilot)}"
+    error, needed = next(iter(plan["devices_for_relative_error"].items()))
+    return (
+        f"{needed['epsilon']:,} devices at epsilon {epsilon:g} for errors of {float(error):.0%} of an even share in "
+        "the worst question"
+    )
+
+
+def _of_loss(pilot: Mapping[str, Any]) -> str:
+    least = (
+        "" if pilot["non_private"] - pilot["loss"] > pilot["majority"] else " and nothing against the majority class"
+    )
+    return f"to lose at most {pilot['loss']:g} against no privacy{least}"
 
 
 def _print_evaluation(foreseen: Mapping[str, Any]) -> None:
@@ -308,20 +382,29 @@ def _print_evaluation(foreseen: Mapping[str, Any]) -> None:
             say(f"  {name:28} {error:.4f}")
 
 
-def _print_pilot(pilot: Mapping[str, Any]) -> None:
+def _print_pilot(pilot: Mapping[str, Any], devices: int) -> None:
     say()
     rarest = pilot["rarest"]
-    say(f"accuracy on people held out of {pilot['table']} ({pilot['repeats']} simulations at each point), and the area")
-    say(f"under the ROC curve of {rarest}, its rarest class: how often one of it is ranked above one of another")
+    say(f"on people held out of {pilot['table']} ({pilot['repeats']} simulations at each point): accuracy; balanced,")
+    say(f"the mean over the classes; area, under the ROC curve of {rarest}, its rarest class (how often one of it is")
+    say("ranked above one of another); called, how often the features are said to tell something")
+    say(f"  {'':22} {'accuracy':>8} {'+-':>6} {'balanced':>9} {'area':>6} {'called':>7}")
     say(
-        f"  without privacy {pilot['non_private']:.4f}, area {pilot['area_non_private']:.3f}; "
-        f"majority class {pilot['majority']:.4f}"
+        f"  {'without privacy':22} {pilot['non_private']:8.4f} {'':6} {pilot['balanced_non_private']:9.4f} "
+        f"{pilot['area_non_private']:6.3f}"
     )
-    points = zip(pilot["devices"], pilot["accuracy"], pilot["standard_error"], pilot["area"], strict=True)
-    for devices, reached, error, area in points:
-        say(f"  {devices:14,} devices  {reached:.4f} +- {error:.4f}  area {area:.3f}")
-    say(f"  to lose at most {pilot['loss']:g} against no privacy: {_about(pilot['devices_for_loss'])}")
+    say(f"  {'always ' + pilot['most_frequent'][:15]:22} {pilot['majority']:8.4f}")
+    names = ("devices", "accuracy", "standard_error", "balanced", "area", "called")
+    for number, reached, error, balanced, area, called in zip(*(pilot[name] for name in names), strict=True):
+        say(f"  {number:14,} devices {reached:8.4f} {error:6.4f} {balanced:9.4f} {area:6.3f} {called:7.0%}")
+    say(f"  {_of_loss(pilot)}: {_about(pilot['devices_for_loss'])}")
     say(f"  to rank {rarest} by an area of {RANKED:g}: {_about(pilot['devices_for_ranking'])}")
+    if pilot["bins"]:
+        say()
+        say(f"accuracy with {devices:,} devices where all numbers have")
+    for one in (Binned(**told) for told in pilot["bins"]):
+        beside = "as the draft" if one.drafted else f"{one.gain:+.4f} +- {one.gain_error:.4f} to the draft"
+        say(f"  {one.words:12} {one.accuracy:8.4f} +- {one.standard_error:.4f}  {beside}")
 
 
 def _about(devices: int | None) -> str:

@@ -6,7 +6,7 @@ import ast
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -39,12 +39,29 @@ _CAPTION_LETTERS: Final = 14
 
 @dataclass(frozen=True)
 class Execution:
-    """The way in which an experiment is run. ``peer`` is an interpreter with diffprivlib."""
+    """The way in which an experiment is run. ``peer`` is an interpreter with diffprivlib; ``only`` one table of people,
+    and ``epsilon`` one of the figure's, are measured where they are named.
+    """
 
     runs: int
     journal: Path | None = None
     workers: int | None = None
     peer: str | None = None
+    only: str | None = None
+    epsilon: float | None = None
+
+    @property
+    def partial(self) -> bool:
+        """True where not the whole figure is measured."""
+        return not (self.only is None and self.epsilon is None)
+
+    def tables(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the figure's tables of people that are measured."""
+        return tuple(name for name in names if self.only in (None, name))
+
+    def epsilons(self, epsilons: Iterable[float]) -> tuple[float, ...]:
+        """Those of the figure's epsilons that are measured."""
+        return tuple(epsilon for epsilon in epsilons if self.epsilon in (None, epsilon))
 
     def trials(
         self, trial: Trial, count: int, people: Table, *described: Any, description: str
@@ -172,6 +189,9 @@ class Figure:
     of_runs: str
     measure: Callable[[Execution], pd.DataFrame]
     plots: tuple[Plot, ...]
+    people: tuple[str, ...] = ()
+    """What an execution may take alone: the values of the first column of the table."""
+    epsilons: tuple[float, ...] = ()
     takes_peer: bool = False
     least_runs: int = 2
     """Fewer have no standard error."""
@@ -186,10 +206,7 @@ class Figure:
 
     def run(self, execution: Execution, folder: Path) -> list[Path]:
         """Measure, keep the table, and make plots and page from it; all paths."""
-        if execution.peer and not self.takes_peer:
-            raise TableError(f"{self.name}: no trainer of diffprivlib takes part; leave --peer out")
-        if execution.runs < self.least_runs:
-            raise TableError(f"{self.name}: standard errors take --runs {self.least_runs} or more")
+        self._check(execution)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -198,6 +215,41 @@ class Figure:
         if self.measured_of:
             self.code(folder).write_text(f"{self.fingerprint()}\n", encoding="ascii")
         return self.redraw(folder)
+
+    def part(self, execution: Execution, folder: Path) -> pd.DataFrame:
+        """The part of the table that the execution names, measured anew, with what the table in the folder has in its
+        place as ``in_the_table``, where there is one.
+        """
+        self._check(execution)
+        found = self.measure(execution).round(DECIMALS).reset_index(drop=True)
+        y = self.plots[0].y
+        try:
+            kept = self.read(folder)
+        except TableError:
+            return found
+        first = kept.columns[0]
+        here = kept[first].isin(execution.tables(self.people))
+        if execution.epsilon is not None:
+            here &= (kept["epsilon"] == execution.epsilon) | ~(kept["epsilon"] > 0)
+        keys = list(kept.loc[:, :y].select_dtypes(exclude="number"))
+        kept = kept[here].reset_index(drop=True)
+        named = [table[keys].fillna("").astype(str).to_numpy().tolist() for table in (kept, found)]
+        if named[0] != named[1]:
+            return found
+        found.insert(list(found.columns).index("standard_error") + 1, "in_the_table", kept[y])
+        return found
+
+    def _check(self, execution: Execution) -> None:
+        """Refuse what the figure cannot do before anything is measured. Raises TableError."""
+        if execution.peer and not self.takes_peer:
+            raise TableError(f"{self.name}: no trainer of diffprivlib takes part; leave --peer out")
+        if execution.runs < self.least_runs:
+            raise TableError(f"{self.name}: standard errors take --runs {self.least_runs} or more")
+        if execution.only is not None and not execution.tables(self.people):
+            raise TableError(f"{self.name}: --only takes one of {', '.join(self.people)}, not {execution.only}")
+        if execution.epsilon is not None and not execution.epsilons(self.epsilons):
+            known = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
+            raise TableError(f"{self.name}: --epsilon takes one of {known}, not {execution.epsilon:g}")
 
     def code(self, folder: Path) -> Path:
         """Return where the fingerprint of the code that was measured lies in a folder of figures."""

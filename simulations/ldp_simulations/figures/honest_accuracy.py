@@ -8,7 +8,7 @@ good that model is, whose threshold is moved where that is clearly better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import product
 from typing import Any, Final
@@ -59,10 +59,12 @@ _MOST_HELD_OUT: Final = 4_000
 def measure(execution: Execution) -> pd.DataFrame:
     """Return the means over the splits, a row for every setting."""
     rows: list[dict[str, Any]] = []
-    for name in DATASETS:
-        described = (name, EPSILONS, DEVICES, VARIANTS)
+    epsilons = execution.epsilons(EPSILONS)
+    for name in execution.tables(DATASETS):
+        described = (name, epsilons, DEVICES, VARIANTS)
         table = people_of(name, draft_for(name, 1.0))
-        rows += execution.trials(partial(run_trial, name), execution.runs, table, *described, description=name)
+        trial = partial(run_trial, name, epsilons)
+        rows += execution.trials(trial, execution.runs, table, *described, description=name)
     return summarise(rows)
 
 
@@ -88,7 +90,7 @@ def _people(name: str) -> tuple[Columns, Integers]:
     return columns, np.column_stack([columns.value_indices(feature.name) for feature in campaign.asked])
 
 
-def run_trial(name: str, seed: int) -> list[dict[str, Any]]:
+def run_trial(name: str, epsilons: Sequence[float], seed: int) -> list[dict[str, Any]]:
     """Return one row for every epsilon, number of devices and variant, all on one split; of one seed the same rows."""
     columns, values = _people(name)
     order = np.random.default_rng([seed, 0]).permutation(len(columns))
@@ -108,7 +110,7 @@ def run_trial(name: str, seed: int) -> list[dict[str, Any]]:
         "non_private": float((without.argmax(axis=1) == truth).mean()),
     }
     rows = []
-    for epsilon, devices in product(EPSILONS, DEVICES):
+    for epsilon, devices in product(epsilons, DEVICES):
         rng = np.random.default_rng([seed, round(100 * epsilon), devices])
         campaign, evaluating = _campaign_of(name, epsilon), round(EVALUATING * devices)
         people = Columns(campaign, classes, features)
@@ -254,6 +256,8 @@ HONEST_ACCURACY: Final = Figure(
     runs=RUNS,
     of_runs="splits",
     measure=measure,
+    people=DATASETS,
+    epsilons=EPSILONS,
     summary=summary,
     measured_of=(posterior, effects, evidence, simplex),
     plots=(

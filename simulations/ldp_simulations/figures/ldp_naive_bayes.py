@@ -43,7 +43,7 @@ THETA: Final = 0.25
 """The paper's threshold of THE."""
 
 RUNS: Final = 100
-DESIGN: Final = Design(post=FLOOR, fidelity="counts")
+DESIGN: Final = Design(post=FLOOR)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,14 @@ CHECKED: Final = tuple(setting for setting in SETTINGS if setting.epsilon == CHE
 
 def measure_discrete(execution: Execution) -> pd.DataFrame:
     """The summary of the trials of every data set, mechanism, epsilon and accounting, and of the other choices."""
-    drawn = [(name, AS_DRAWN, SETTINGS) for name in DISCRETE_DATA]
-    others = [(CHECKED_DATA, choice, CHECKED) for choice in CHOICES]
-    return pd.concat([_measure(*each, execution) for each in (*drawn, *others)], ignore_index=True)
+    drawn = [(name, AS_DRAWN, SETTINGS) for name in execution.tables(DISCRETE_DATA)]
+    others = [(name, choice, CHECKED) for name in execution.tables([CHECKED_DATA]) for choice in CHOICES]
+    measured = [
+        _measure(name, choice, chosen, execution)
+        for name, choice, settings in (*drawn, *others)
+        if (chosen := [one for one in settings if execution.epsilons([one.epsilon])])
+    ]
+    return pd.concat(measured, ignore_index=True)
 
 
 def _of(summary: pd.DataFrame, *, per_question: bool) -> pd.DataFrame:
@@ -112,6 +117,8 @@ DISCRETE: Final = Figure(
     runs=RUNS,
     of_runs="splits",
     measure=measure_discrete,
+    people=DISCRETE_DATA,
+    epsilons=DISCRETE_EPSILONS,
     plots=tuple(
         Plot(
             name=f"-{name.replace(' ', '-')}",
@@ -162,17 +169,16 @@ METHODS: Final = (
 
 def measure_numeric(execution: Execution) -> pd.DataFrame:
     """The summary of the runs on every data set."""
-    rows = []
-    for name in NUMERIC_DATA:
+    rows, epsilons = list[dict[str, Any]](), execution.epsilons(NUMERIC_EPSILONS)
+    for name in execution.tables(NUMERIC_DATA):
         draft = draft_of(name, numeric=True)
-        described = [draft, [repr(method) for method in METHODS], NUMERIC_EPSILONS, INPUTS, COMPONENTS]
-        rows += execution.trials(
-            partial(run_once, name), execution.runs, people_of(name, draft), *described, description=name
-        )
+        described = [draft, [repr(method) for method in METHODS], epsilons, INPUTS, COMPONENTS]
+        trial = partial(run_once, name, epsilons)
+        rows += execution.trials(trial, execution.runs, people_of(name, draft), *described, description=name)
     return mean_accuracies(pd.DataFrame(rows), list(COLUMNS[:6]), "runs")
 
 
-def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
+def run_once(dataset: str, epsilons: Sequence[float], seed: int) -> list[dict[str, Any]]:
     """One shuffle of the people: a row for every input, method, accounting and epsilon, and the references."""
     numeric = draft_of(dataset, numeric=True)
     people = people_of(dataset, numeric)
@@ -186,7 +192,7 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
         rows.append((inputs, "non-private Gaussian", "", 0.0, 0.0, accuracy(model, held_out)))
         for method in METHODS:
             base = _with_projection(numeric, inputs, public, method.bins)
-            for epsilon in NUMERIC_EPSILONS:
+            for epsilon in epsilons:
                 for accounting in ("total", "per question") if method.per_question else ("total",):
                     campaign = Campaign.compile(_priced(base, method, epsilon, accounting))
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
@@ -226,6 +232,8 @@ NUMERIC: Final = Figure(
     runs=RUNS,
     of_runs="splits",
     measure=measure_numeric,
+    people=NUMERIC_DATA,
+    epsilons=NUMERIC_EPSILONS,
     plots=tuple(
         Plot(
             name=f"-{dataset}",

@@ -25,9 +25,10 @@ LOSS: Final = "loss"
 def measure(execution: Execution) -> pd.DataFrame:
     """Return the means over the runs, a row for every setting; errors and coverages in per cent."""
     rows: list[dict[str, Any]] = []
-    for population, windows in product(CHANGES, WINDOWS):
-        described = f"series of {DEVICES} devices, {population}, {windows} windows"
-        trial = partial(run_series, population, windows, EPSILONS, DEVICES)
+    epsilons = execution.epsilons(EPSILONS)
+    for population, windows in product(execution.tables(CHANGES), WINDOWS):
+        described = f"series of {DEVICES} devices, {population}, {windows} windows, {epsilons}"
+        trial = partial(run_series, population, windows, epsilons, DEVICES)
         journal = Journal(execution.journal, described)
         rows += run_trials(trial, range(execution.runs), journal, workers=execution.workers, description=described)
     means = summarise(rows)
@@ -53,6 +54,8 @@ SERIES: Final = Figure(
     runs=RUNS,
     of_runs="populations",
     measure=measure,
+    people=tuple(CHANGES),
+    epsilons=EPSILONS,
     plots=(
         Plot(
             name="-errors",

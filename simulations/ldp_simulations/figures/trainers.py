@@ -146,7 +146,7 @@ def cross_validate(
 ) -> list[Row]:
     """Rows of a picklable ``measure`` on every split of every table, repeated; ``described`` identifies it as JSON."""
     rows: list[Row] = []
-    for name in names:
+    for name in execution.tables(names):
         data = data_of(name)
         trial = partial(_measure_split, name, measure)
         splits = execution.runs * FOLDS
@@ -233,7 +233,7 @@ def find_peer(python: str) -> Peer:
         problem = told[-1] if told else getattr(error, "strerror", None) or str(error)
         raise TableError(
             f"--peer {python}: cannot import diffprivlib ({problem}); "
-            "make an environment with python -m venv F; F/bin/pip install diffprivlib"
+            "make an environment with python -m venv F; F/bin/pip install diffprivlib 'scikit-learn<1.7'"
         ) from None
     return Peer(python, version)
 
@@ -246,30 +246,35 @@ def _output(python: str, *arguments: str) -> str:
 def measure_central(execution: Execution) -> pd.DataFrame:
     """Mean accuracies: a row for every table, trainer and epsilon, and on adult for every share."""
     peer = find_peer(execution.peer) if execution.peer else None
-    shared = [list(TRAINERS), EPSILONS, peer.version if peer else None]
-    curves = cross_validate(execution, DATA, partial(measure_curves, peer), *shared)
-    budget = cross_validate(execution, [BUDGET_DATA], measure_budget, [DIVIDED, BUDGET_EPSILONS, SHARES])
+    epsilons, divided = execution.epsilons(EPSILONS), execution.epsilons(BUDGET_EPSILONS)
+    shared = [list(TRAINERS), epsilons, peer.version if peer else None]
+    curves = cross_validate(execution, DATA, partial(measure_curves, peer, epsilons), *shared)
+    budget = cross_validate(execution, [BUDGET_DATA], partial(measure_budget, divided), [DIVIDED, divided, SHARES])
     return summarise([{SHARE: np.nan, **row} for row in (*curves, *budget)], SHARE)
 
 
-def measure_curves(peer: Peer | None, split: Split) -> list[Row]:
-    """A row for every trainer and epsilon, and the references."""
+def measure_curves(peer: Peer | None, epsilons: Sequence[float], split: Split) -> list[Row]:
+    """A row for every trainer and each of the ``epsilons``, and the references; a seed is that of the whole figure."""
     rows = split.references()
     for fit, (name, epsilon) in enumerate(product(TRAINERS, EPSILONS)):
+        if epsilon not in epsilons:
+            continue
         make, parameters = TRAINERS[name]
         trainer = make(split.data.schema, epsilon=epsilon, random_state=split.seed(fit), **parameters)
         rows.append(split.fit(trainer, trainer=name, epsilon=epsilon))
     if peer and split.data.is_numeric:
-        for epsilon, found in zip(EPSILONS, peer.accuracies(split, EPSILONS), strict=True):
+        for epsilon, found in zip(epsilons, peer.accuracies(split, epsilons), strict=True):
             rows.append(split.row(found, trainer=peer.name, epsilon=epsilon))
     return rows
 
 
-def measure_budget(split: Split) -> list[Row]:
-    """A row for every trainer, epsilon and share."""
+def measure_budget(epsilons: Sequence[float], split: Split) -> list[Row]:
+    """A row for every trainer, each of the ``epsilons`` and every share."""
     rows = []
     first = len(TRAINERS) * len(EPSILONS)
     for fit, (name, epsilon, share) in enumerate(product(DIVIDED, BUDGET_EPSILONS, SHARES), start=first):
+        if epsilon not in epsilons:
+            continue
         make, parameters = TRAINERS[name]
         seed = split.seed(fit)
         trainer = make(split.data.schema, epsilon=epsilon, numerical_share=share, random_state=seed, **parameters)
@@ -293,6 +298,8 @@ CENTRAL: Final = Figure(
     runs=REPEATS,
     of_runs=f"times {FOLDS} folds",
     measure=measure_central,
+    people=DATA,
+    epsilons=EPSILONS,
     plots=(
         Plot(
             name="-add-remove",
@@ -333,15 +340,18 @@ VARIANTS: Final = (SOUND, PUBLISHED)
 
 def measure_federated(execution: Execution) -> pd.DataFrame:
     """Mean accuracies: a row for every table, variant, number of nodes and epsilon."""
-    rows = cross_validate(execution, FEDERATED_DATA, measure_nodes, VARIANTS, NODES, NODE_EPSILONS)
+    epsilons = execution.epsilons(NODE_EPSILONS)
+    rows = cross_validate(execution, FEDERATED_DATA, partial(measure_nodes, epsilons), VARIANTS, NODES, epsilons)
     return summarise(rows, "nodes").astype({"nodes": "Int64"})
 
 
-def measure_nodes(split: Split) -> list[Row]:
-    """A row for every variant, number of nodes and epsilon, and the references."""
+def measure_nodes(epsilons: Sequence[float], split: Split) -> list[Row]:
+    """A row for every variant, number of nodes and each of the ``epsilons``, and the references."""
     rows = [{**row, "nodes": None} for row in split.references()]
     variants = VARIANTS if split.data.has_numbers else (SOUND,)
     for fit, (variant, nodes, epsilon) in enumerate(product(variants, NODES, NODE_EPSILONS)):
+        if epsilon not in epsilons:
+            continue
         seed = split.seed(fit)
         trainer = FederatedNB(split.data.schema, nodes=nodes, epsilon=epsilon, variant=variant, random_state=seed)
         rows.append({**split.fit(trainer, trainer=variant, epsilon=epsilon), "nodes": nodes})
@@ -354,6 +364,8 @@ FEDERATED: Final = Figure(
     runs=REPEATS,
     of_runs=f"times {FOLDS} folds",
     measure=measure_federated,
+    people=FEDERATED_DATA,
+    epsilons=NODE_EPSILONS,
     plots=(
         Plot(
             name="",

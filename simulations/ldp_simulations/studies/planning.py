@@ -14,7 +14,7 @@ bound is not quite monotone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, Final
@@ -38,21 +38,10 @@ from ldp_protocols.drafting import make_sign
 from ldp_protocols.exact import exact_epsilon
 from ldp_protocols.mechanisms import DISCRETE, MOMENTS
 from ldp_simulations.columns import UNIT, Columns
-from ldp_simulations.fidelities import simulate_counts
-from ldp_simulations.studies.trials import accuracy, area_of, learned, majority, non_private
+from ldp_simulations.studies.pilots import MEASURES, Reached, Split, accuracy_curve, place_of
 from ldp_simulations.tables import Table, with_epsilon
 
 Array = NDArray[np.float64]
-
-FEWEST_DEVICES: Final = 500
-MOST_DEVICES: Final = 1 << 34
-"""Beyond that the loss is not for want of devices."""
-
-RANKED: Final = 0.8
-"""Area under the ROC curve from which on a class is well ranked."""
-
-_RANKABLE: Final = 0.02
-"""Above :data:`RANKED` without privacy, where it makes sense to wait for it."""
 
 _DRAWS: Final = 256
 """For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
@@ -101,93 +90,6 @@ def devices_for_error(campaign: Campaign, relative_error: float) -> int:
     return math.ceil(needed)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Mean accuracy on held-out people of the pilot, for more and more devices that are drawn from its other people;
-    and how well its ``rarest`` class is ranked, the area under its ROC curve.
-    """
-
-    non_private: float
-    majority: float
-    devices: tuple[int, ...]
-    accuracy: tuple[float, ...]
-    standard_error: tuple[float, ...]
-    rarest: str
-    area_non_private: float
-    area: tuple[float, ...]
-
-    def devices_for(self, loss: float) -> int | None:
-        """The fewest devices with an accuracy at most ``loss`` below that without privacy, interpolated; or None."""
-        found = place_of(self.non_private - loss, self.devices, self.accuracy)
-        return None if found is None else math.ceil(found)
-
-    @property
-    def devices_for_ranking(self) -> int | None:
-        """The fewest devices that rank the rarest class by :data:`RANKED`, interpolated; None where none were seen."""
-        found = place_of(RANKED, self.devices, self.area)
-        return None if found is None else math.ceil(found)
-
-
-def place_of(target: float, places: Sequence[float], reached: Sequence[float]) -> float | None:
-    """The place from which on the target is reached, interpolated in its logarithm; None where it is not at the end."""
-    below = [at for at, found in enumerate(reached) if found < target]
-    if not below:
-        return places[0]
-    last = below[-1]
-    if last + 1 == len(places):
-        return None
-    share = (target - reached[last]) / (reached[last + 1] - reached[last])
-    return math.exp(math.log(places[last]) + share * math.log(places[last + 1] / places[last]))
-
-
-def accuracy_curve(
-    campaign: Campaign, pilot: Table, loss: float, *, target: float | None = None, repeats: int
-) -> Curve:
-    """Double the devices until the loss is well reached, and the rarest class well ranked where it can be, or to
-    :data:`MOST_DEVICES`; until the accuracy ``target``, and no more, where that is given.
-    """
-    splits = [_Split(campaign, pilot, seed) for seed in range(repeats)]
-    reference = float(np.mean([split.non_private for split in splits]))
-    wanted = reference - loss if target is None else target
-    most = _mean_area([split.area for split in splits])
-    ranked = RANKED if target is None and most > RANKED + _RANKABLE else 0.0
-    devices, tried, means, errors, areas = FEWEST_DEVICES, list[int](), list[float](), list[float](), list[float]()
-    while devices <= MOST_DEVICES and not (len(means) > 1 and min(means[-2:]) >= wanted and min(areas[-2:]) >= ranked):
-        reached, ranking = zip(*(split.reached(devices) for split in splits), strict=True)
-        tried.append(devices)
-        means.append(float(np.mean(reached)))
-        errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
-        areas.append(_mean_area(ranking))
-        devices *= 2
-    frequent = float(np.mean([split.majority for split in splits]))
-    return Curve(reference, frequent, tuple(tried), tuple(means), tuple(errors), splits[0].rarest, most, tuple(areas))
-
-
-def _mean_area(areas: Sequence[float]) -> float:
-    """Return the mean over the splits that held some of the class out; 0.5, as by chance, where none did."""
-    told = [area for area in areas if not math.isnan(area)]
-    return float(np.mean(told)) if told else 0.5
-
-
-class _Split:
-    """One split of the pilot into people who are resampled to devices, four fifths, and people held out."""
-
-    def __init__(self, campaign: Campaign, pilot: Table, seed: int) -> None:
-        self._campaign = campaign
-        self.rarest = str(pilot.labels.value_counts().idxmin())
-        self._rng = np.random.default_rng(seed)
-        training, self._held_out = pilot.split(0.8, self._rng)
-        self._columns = Columns.of(campaign, training.frame, training.labels)
-        exact = non_private(campaign, training)
-        self.non_private, self.area = accuracy(exact, self._held_out), area_of(exact, self._held_out, self.rarest)
-        self.majority = majority(training, self._held_out)
-
-    def reached(self, devices: int) -> tuple[float, float]:
-        """Return accuracy, and the area under the ROC curve of the rarest class."""
-        model = learned(self._campaign, simulate_counts(self._columns, self._rng, devices))
-        return accuracy(model, self._held_out), area_of(model, self._held_out, self.rarest)
-
-
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
     incomplete = columns.incomplete(question)
     rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
@@ -216,12 +118,20 @@ _DIGITS: Final = 3
 
 @dataclass(frozen=True)
 class Wish:
-    """Either a published epsilon or an accuracy on people held out of a pilot, which takes so many simulations."""
+    """Either a published epsilon; or the ``target`` that a ``measure`` of :class:`Reached` is to have on people held
+    out of a pilot, which takes so many simulations.
+    """
 
     published: float | None = None
-    accuracy: float | None = None
+    target: float | None = None
+    measure: str = "accuracy"
     colluding: int = 0
     repeats: int = 10
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return f"a published epsilon of at most {self.published:g}"
+        return MEASURES[self.measure].format(self.target)
 
 
 @dataclass(frozen=True)
@@ -235,7 +145,9 @@ class Solution:
 
 
 def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> Solution:
-    """The largest epsilon for a published one; the least for an accuracy. Raises ValueError where there is none."""
+    """The largest epsilon for a published one; the least for what a model is to reach. Raises ValueError where there is
+    none, and for what the most frequent class reaches without asking anybody.
+    """
     if wish.published is not None:
         epsilon = largest_local_epsilon(draft, devices, wish.published, colluding=wish.colluding)
     else:
@@ -244,13 +156,14 @@ def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Tab
 
 
 def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
-    """The fewest devices at the campaign's epsilon. Raises ValueError."""
+    """The fewest devices at the campaign's epsilon. Raises ValueError as :func:`solve_epsilon`."""
     if wish.published is not None:
         devices = fewest_devices(campaign, wish.published, colluding=wish.colluding)
     else:
-        accuracy, people = _wanted(wish, pilot)
-        curve = accuracy_curve(campaign, people, 0.0, target=accuracy, repeats=wish.repeats)
-        devices = curve.devices_for(curve.non_private - accuracy)
+        wanted, people = _wanted(campaign, wish, pilot)
+        found = accuracy_curve(campaign, people, 0.0, wanted=wanted, repeats=wish.repeats).devices_reaching(*wanted)
+        # As exact as simulations are: to two digits, up.
+        devices = found and -int(Context(prec=2, rounding=ROUND_FLOOR).create_decimal(-found))
     if devices is None:
         raise ValueError(f"no number of devices reaches that at epsilon {campaign.privacy.epsilon:g}")
     return Solution(campaign.privacy.epsilon, devices, "devices", wish)
@@ -324,25 +237,37 @@ def _rounded_down(epsilon: float) -> float:
 
 
 def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> float:
-    """Double epsilon until the accuracy is reached twice in a row, and interpolate in its logarithm."""
-    accuracy, people = _wanted(wish, pilot)
+    """Double epsilon until the wish is met twice in a row, and interpolate in its logarithm."""
+    (measure, target), people = _wanted(Campaign.compile(draft), wish, pilot)
     epsilons, reached = [LEAST_EPSILON], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
-        found_in = [_Split(campaign, people, seed).reached(devices)[0] for seed in range(wish.repeats)]
-        reached.append(float(np.mean(found_in)))
-        found = place_of(accuracy, epsilons, reached)
-        if found is not None and len(reached) > 1 and reached[-2] >= accuracy:
+        found_in = [Split(campaign, people, seed).reached(devices) for seed in range(wish.repeats)]
+        reached.append(getattr(Reached.mean(found_in), measure))
+        found = place_of(target, epsilons, reached)
+        if found is not None and len(reached) > 1 and reached[-2] >= target:
             return max(float(f"{found:.2g}"), LEAST_EPSILON)
         if epsilons[-1] >= MOST_EPSILON:
             raise ValueError(
-                f"{devices:,} devices do not reach an accuracy of {accuracy:g} up to epsilon {MOST_EPSILON:g} "
-                f"(there {reached[-1]:.4f})"
+                f"{devices:,} devices do not reach {wish} up to epsilon {MOST_EPSILON:g} (there {reached[-1]:.4f})"
             )
         epsilons.append(min(2 * epsilons[-1], MOST_EPSILON))
 
 
-def _wanted(wish: Wish, pilot: Table | None) -> tuple[float, Table]:
-    if wish.accuracy is None or pilot is None:
-        raise ValueError("an accuracy is that on people held out of a pilot table; give one")
-    return wish.accuracy, pilot
+def _wanted(campaign: Campaign, wish: Wish, pilot: Table | None) -> tuple[tuple[str, float], Table]:
+    """The measure with its target, and the pilot. Raises ValueError for what the most frequent class reaches."""
+    if wish.target is None or pilot is None:
+        raise ValueError("what a model reaches is told of people held out of a pilot table; give one")
+    splits = [Split(campaign, pilot, seed) for seed in range(wish.repeats)]
+    by_frequent = {
+        "accuracy": float(np.mean([split.majority for split in splits])),
+        "balanced": 1 / len(campaign.label.classes),
+        "area": 0.5,
+    }
+    if wish.target <= by_frequent.get(wish.measure, 0.0):
+        others = ", ".join(name for name in MEASURES if name != wish.measure)
+        raise ValueError(
+            f"{wish} takes no campaign: always saying {splits[0].frequent}, the most frequent class, has "
+            f"{by_frequent[wish.measure]:.4f}. Wish for more; or for another measure, {others}"
+        )
+    return (wish.measure, wish.target), pilot

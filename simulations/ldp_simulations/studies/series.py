@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -42,6 +43,7 @@ MEMOISED: Final = "memoised"
 BY_LOT: Final = "by lot"
 FILTERED: Final = "by lot, filtered"
 SMOOTHED: Final = "by lot, smoothed"
+WAYS: Final = (SPLIT, SPLIT_SMOOTHED, MEMOISED, BY_LOT, FILTERED, SMOOTHED)
 
 STILL: Final = "still"
 SLOW: Final = "slow"
@@ -57,25 +59,49 @@ _SEASONAL: Final = 0.3
 """The share of people who follow the seasons, of which a life has two rounds, and hold one of two values."""
 
 
-def lives(population: str, devices: int, windows: int, rng: np.random.Generator) -> Iterator[Integers]:
-    """The value of every device in one window after the other. Raises KeyError for an unknown population."""
-    change = 1 - math.exp(-CHANGES[population] / windows)
-    values = rng.choice(CELLS, size=devices, p=rng.dirichlet(np.ones(CELLS)))
-    fashion, seasonal = np.full(CELLS, 1 / CELLS), rng.random(devices) < _SEASONAL
-    threshold = rng.random(devices)
-    for window in range(windows):
-        if window * FASHIONS // windows != (window - 1) * FASHIONS // windows:
-            fashion = rng.dirichlet(np.ones(CELLS))
-        changed = rng.random(devices) < change
-        if population == JUMP and window == windows * 5 // 8:
-            fashion = rng.dirichlet(np.ones(CELLS))
-            changed |= rng.random(devices) < _JUMPING
-        values[changed] = rng.choice(CELLS, size=int(changed.sum()), p=fashion)
-        if population == SEASONS:
-            warm = (1 + math.sin(4 * math.pi * window / windows)) / 2
-            yield np.where(seasonal, threshold < warm, values)
-        else:
-            yield values.copy()
+@dataclass(frozen=True)
+class Times:
+    """What moves a population: the values' shares at first; for each window the chance that a person changes and the
+    fashion of those who do; and how warm it is, for the share of people who follow the seasons.
+    """
+
+    shares: Array
+    changing: Array
+    fashions: Array
+    seasonal: float
+    warm: Array
+
+    @classmethod
+    def draw(cls, population: str, windows: int, rng: np.random.Generator) -> Times:
+        """The times of ``population``. Raises KeyError for an unknown one."""
+        changing = np.full(windows, 1 - math.exp(-CHANGES[population] / windows))
+        places, drawn = np.arange(windows), rng.dirichlet(np.ones(CELLS), size=2 + FASHIONS)
+        which = places * FASHIONS // windows
+        if population == JUMP:
+            jump = windows * 5 // 8
+            changing[jump] = 1 - (1 - changing[jump]) * (1 - _JUMPING)
+            which = np.where((places >= jump) & (which == which[jump]), FASHIONS, which)
+        warm = (1 + np.sin(4 * np.pi * places / windows)) / 2
+        return cls(drawn[-1], changing, drawn[which], _SEASONAL if population == SEASONS else 0.0, warm)
+
+    def lives(self, kinds: Integers, rng: np.random.Generator) -> Iterator[Integers]:
+        """How many people of each kind hold each value, shape (..., CELLS), in one window after the other; ``kinds``
+        has the people of each kind.
+
+        Drawn for people who are alike together, so that a billion cost what a thousand do. Of who follows the seasons
+        it is known between which temperatures the value changes.
+        """
+        edges = np.unique(self.warm)
+        between = np.diff([0.0, *edges, 1.0]) * self.seasonal
+        drawn = rng.multinomial(kinds, [*(1 - self.seasonal) * self.shares, *between])
+        held, seasonal = drawn[..., :CELLS], drawn[..., CELLS:]
+        for changing, fashion, warm in zip(self.changing, self.fashions, self.warm, strict=True):
+            changed = rng.binomial(held, changing)
+            held = held - changed + rng.multinomial(changed.sum(axis=-1), fashion)
+            seen, turned = held.copy(), seasonal[..., : np.searchsorted(edges, warm) + 1].sum(axis=-1)
+            seen[..., 1] += turned
+            seen[..., 0] += seasonal.sum(axis=-1) - turned
+            yield seen
 
 
 def run_series(
@@ -83,33 +109,29 @@ def run_series(
 ) -> list[dict[str, Any]]:
     """One row for every epsilon and way: the root mean squared error of a cell in the later three quarters of the
     windows, and the share of 95 % intervals that hold; the same seed gives the same rows.
+
+    The ways of a run share the times; those that keep something on a device have people of their own.
     """
     rng = np.random.default_rng([seed, windows])
-    lots = rng.integers(0, windows, size=devices)
-    memos = [_Memo(epsilon, devices, rng) for epsilon in epsilons]
-    held, asked, memoised = [], [], []
-    for window, values in enumerate(lives(population, devices, windows, rng)):
-        held.append(np.bincount(values, minlength=CELLS))
-        asked.append(np.bincount(values[lots == window], minlength=CELLS))
-        memoised.append([memo.estimate(values, rng) for memo in memos])
-    truth, rows = np.stack(held) / devices, []
-    everybody, answers = np.full(windows, np.inf), np.stack(asked).sum(axis=1).astype(np.float64)
-    for place, epsilon in enumerate(epsilons):
-        split = _estimated(_mechanism(epsilon, windows), np.stack(held), rng)
-        by_lot = _estimated(_mechanism(epsilon, 1), np.stack(asked), rng)
+    times = Times.draw(population, windows, rng)
+    lots = rng.multinomial(devices, np.full(windows, 1 / windows))
+    lives = np.stack(list(times.lives(lots, rng)))
+    held, asked, rows = lives.sum(axis=1), lives.diagonal().T, []
+    everybody, answers = np.full(windows, np.inf), lots.astype(np.float64)
+    for epsilon in epsilons:
+        split = _estimated(_mechanism(epsilon, windows), held, rng)
+        by_lot = _estimated(_mechanism(epsilon, 1), asked, rng)
         found: dict[str, Array | Cells] = {
             SPLIT: split[0],
             SPLIT_SMOOTHED: smooth(*split, everybody).smoothed,
-            MEMOISED: np.stack([of_window[place] for of_window in memoised]),
             BY_LOT: by_lot[0],
             FILTERED: _as_of_each_window(*by_lot, answers),
             SMOOTHED: smooth(*by_lot, answers).smoothed,
         }
+        judged = {way: _judge(cells, held / devices, windows // 4) for way, cells in found.items()}
+        judged[MEMOISED] = _judge(*_memoised(epsilon, times, devices, rng), windows // 4)
         about = {"population": population, "windows": windows, "epsilon": epsilon, "seed": seed}
-        rows += [
-            {**about, "way": way, "loss": true_loss(way, epsilon, windows), **_judge(cells, truth, windows // 4)}
-            for way, cells in found.items()
-        ]
+        rows += [{**about, "way": way, "loss": true_loss(way, epsilon, windows), **judged[way]} for way in WAYS]
     return rows
 
 
@@ -160,23 +182,23 @@ def _judge(found: Array | Cells, truth: Array, first: int) -> dict[str, float | 
     return {"error": error, "covered": float(np.mean(((found.low <= truth) & (truth <= found.high))[first:]))}
 
 
-class _Memo:
-    """The lasting coins of all devices of a memoised collection at one claimed loss."""
-
-    def __init__(self, epsilon: float, devices: int, rng: np.random.Generator) -> None:
-        self.memo, self.report = memoised_mechanisms(exact_epsilon(epsilon) / 2, exact_epsilon(epsilon) / 4)
-        self.hashes = rng.integers(0, 2, size=(devices, CELLS), dtype=np.int8)
-        self.lasting = np.stack([self._randomised(self.memo, np.full(devices, cell), rng) for cell in (0, 1)], axis=1)
-
-    def _randomised(self, mechanism: DirectEncoding, items: Integers, rng: np.random.Generator) -> Integers:
-        return analysis_of(mechanism).perturb(items, rng)[:, 0].astype(np.int64)
-
-    def estimate(self, values: Integers, rng: np.random.Generator) -> Array:
-        everybody = np.arange(len(values))
-        sent = self._randomised(self.report, self.lasting[everybody, self.hashes[everybody, values]], rng)
-        supported = (self.hashes == sent[:, None]).mean(axis=0)
-        kept = float(self.memo.p * self.report.p + self.memo.q * self.report.q)
-        return np.asarray((supported - 0.5) / (kept - 0.5))
+def _memoised(epsilon: float, times: Times, devices: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Estimated and true shares of each window; people are alike who share the hash and both lasting answers."""
+    memo, report = memoised_mechanisms(exact_epsilon(epsilon) / 2, exact_epsilon(epsilon) / 4)
+    hashes = np.array(list(product((0, 1), repeat=CELLS)))
+    p, q = float(memo.p), float(memo.q)
+    kinds = rng.multinomial(devices, np.tile(np.outer([p, q], [q, p]).ravel() / len(hashes), len(hashes)))
+    first, second = np.array(list(product((0, 1), repeat=2))).T  # The lasting answers to the cells 0 and 1.
+    lasting = np.where(hashes[:, None, :] == 1, second[:, None], first[:, None])
+    kept = p * float(report.p) + q * float(report.q)
+    estimates, truth = [], []
+    for held in times.lives(kinds.reshape(len(hashes), 4), rng):
+        of_one, of_hash = (held * lasting).sum(axis=(1, 2)), held.sum(axis=(1, 2))
+        ones = rng.binomial(of_one, float(report.p)) + rng.binomial(of_hash - of_one, float(report.q))
+        supported = (np.where(hashes == 1, ones[:, None], (of_hash - ones)[:, None])).sum(axis=0) / devices
+        estimates.append((supported - 0.5) / (kept - 0.5))
+        truth.append(held.sum(axis=(0, 1)) / devices)
+    return np.stack(estimates), np.stack(truth)
 
 
 def memoised_mechanisms(memo: Fraction, report: Fraction) -> tuple[DirectEncoding, DirectEncoding]:

@@ -32,7 +32,7 @@ from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign
 from ldp_simulations.columns import Columns
-from ldp_simulations.fidelities import simulate_counts, simulate_vector
+from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.tables import Source, Table
 
 
@@ -106,7 +106,6 @@ class Design:
     devices: int | None = None
     train_fraction: float = 0.8
     post: str = POSTERIOR
-    fidelity: str = "vector"
     prior: str = POOLED
 
 
@@ -120,10 +119,9 @@ def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed:
         "non_private": accuracy(non_private(campaigns[0], training), held_out),
     }
     columns = Columns.of(campaigns[0], training.frame, training.labels)
-    simulate = simulate_counts if design.fidelity == "counts" else simulate_vector
     rows = []
     for setting, campaign in zip(settings, campaigns, strict=True):
-        tally = simulate(replace(columns, campaign=campaign), rng, design.devices)
+        tally = simulate_counts(replace(columns, campaign=campaign), rng, design.devices)
         model = learned(campaign, tally, post=design.post, prior=design.prior)
         rows.append(
             {

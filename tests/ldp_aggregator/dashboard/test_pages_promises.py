@@ -2,11 +2,13 @@
 
 import json
 
+import crowds
 import drafts
 import numpy as np
 import pandas as pd
 import pytest
 
+from ldp_aggregator.dashboard.drawing.words import number
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token
@@ -102,3 +104,15 @@ async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_se
     assert "reports, time in UTC" in text
     await dashboard.publish(people=1, title="Hardly anybody")
     assert "tells nothing yet" in (await dashboard.get("/"))[1], "a width beyond the whole range is no number"
+
+
+async def test_a_crowd_promises_both_numbers_on_every_page_that_has_one(dashboard):
+    campaign = Campaign.compile(crowds.crowd_draft(issuer=None))
+    await dashboard.store.create_campaign(campaign)
+    people, operators = await dashboard.people_page(campaign), await dashboard.page(campaign)
+    for text, odds in ((people, ("2.72 to 1", "54.6 to 1")), (operators, ("ε = 1.00, δ = 1e-09", "ε = 4.00 in all"))):
+        places = [text.index(one) for one in odds]
+        assert places == sorted(places)
+    for words in (f"{number(20_000)} come at once", f"{number(10_000)} of them are from people who tell nobody"):
+        assert words in people
+    assert "The relay admits answers without a token: the relay knows its people" in operators

@@ -34,6 +34,9 @@ CALLS = {
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
     "queued": (lambda relay, _: relay.queued(timeout=SHORT), BUSY),
     "room": (lambda relay, _: relay.room(timeout=SHORT), BUSY),
+    "rule": (lambda relay, _: relay.rule(timeout=SHORT), "timeout"),
+    "missing": (lambda relay, _: relay.missing(timeout=SHORT), "timeout"),
+    "expired": (lambda relay, _: relay.expired(timeout=SHORT), BUSY),
     "close": (lambda relay, _: relay.close(timeout=SHORT), None),
 }
 

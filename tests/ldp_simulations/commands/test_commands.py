@@ -3,8 +3,11 @@
 import json
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 from buyers import DRAFT, run, write_draft, write_table
+from drafts import draft, number, text
 from evaluated import evaluation
 
 from ldp_protocols import Campaign
@@ -39,7 +42,33 @@ def schema(tmp_path):
 def plan(capsys, schema, monkeypatch):
     """What ``plan`` ends with and says of the draft, after few simulations."""
     monkeypatch.setattr("ldp_simulations.commands.plan.REPEATS", 2)
-    return lambda *flags: run(capsys, "plan", "--schema", schema, *flags)
+    return lambda *flags: run(capsys, "plan", *(() if "--schema" in flags else ("--schema", schema)), *flags)
+
+
+@pytest.fixture
+def numbers(tmp_path, monkeypatch):
+    """People of whom the upper half is tall, a draft that asks their height in 40 bins; and more simulations."""
+    monkeypatch.setattr("ldp_simulations.commands.plan.REPEATS", 4)
+    monkeypatch.setattr("ldp_simulations.studies.pilots.BINS", (2, 16))
+    heights = np.random.default_rng(1).uniform(0, 1, 400)
+    table = pd.DataFrame({"height": heights, "tall": np.where(heights > 0.5, "yes", "no")})
+    table.to_csv(tmp_path / "heights.csv", index=False)
+    label = {"name": "tall", "classes": ["yes", "no"]}
+    return tmp_path / "heights.csv", draft(number("height", high=1, bins=40), label=label, privacy={"epsilon": 1.0})
+
+
+@pytest.fixture
+def rare(tmp_path):
+    """Flags for a table on which a feature that stands there thrice makes Naive Bayes too sure of the rare class."""
+    rng = np.random.default_rng(2)
+    labels = np.where(rng.random(1_000) < 0.17, "tall", "short")
+    seen = np.where((labels == "tall") == (rng.random(1_000) < 0.75), "high", "low")
+    names = ["a", "b", "c"]
+    pd.DataFrame(dict.fromkeys(names, seen) | {"size": labels}).to_csv(tmp_path / "sizes.csv", index=False)
+    asked = [text(name, "high", "low", missing=False) for name in names]
+    label = {"name": "size", "classes": ["tall", "short"]}
+    schema = write_draft(tmp_path / "sizes.json", draft(*asked, label=label, privacy={"epsilon": 4.0}))
+    return ["--schema", schema, "--pilot", tmp_path / "sizes.csv"]
 
 
 def test_accuracy_has_every_combination_under_its_total_loss_asks_as_the_draft_says_and_gives_every_trial_as_json(
@@ -62,12 +91,14 @@ def test_accuracy_has_every_combination_under_its_total_loss_asks_as_the_draft_s
 
 def test_a_plan_says_why_and_how_many_and_what_the_answers_of_an_evaluation_would_tell(schema, tmp_path, capsys):
     which = write_draft(tmp_path / "which.json", draft_of(evaluation()))
-    for draft, devices, said in (
-        (schema, 30_000, "30,000 devices, each with a total loss of at most 3, answer one question"),
+    for campaign, devices, said in (
+        (schema, 30_000, r"^[\d,]+ devices at epsilon 3 for errors of 20% of an even share in the worst question\n"),
+        (schema, 30_000, "\n30,000 devices, each with a total loss of at most 3, answer one question"),
+        (schema, 30_000, r"\n\nto who sees only what is published: epsilon = [^\n]*\n$"),
         (schema, 30_000, r"(?s)size \(value\).*size \(square\).*sign by .*least noise; .*at half the epsilon"),
         (which, 20_000, r"(?s)whether the model is right.*accuracy +0\.00\d\d\n.*area under the ROC.*recall of b"),
     ):
-        code, out, err = run(capsys, "plan", "--schema", draft, "--devices", devices)
+        code, out, err = run(capsys, "plan", "--schema", campaign, "--devices", devices)
         assert (code, err) == (0, "")
         assert re.search(said, out), out
 
@@ -80,9 +111,64 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, plan):
     assert told["pilot"]["devices_for_loss"] <= 4_000
     assert all(one["standard_error_at_half_epsilon"] > one["standard_error"] for one in told["questions"])
     assert told["pilot"]["devices_for_ranking"] <= 4_000
+    shown = plan(*flags)[1]
+    assert re.search(r"^about [\d,]+ devices at epsilon 2 to lose at most 0.1 against no privacy\n", shown)
     assert re.search(
-        r"(?s)to lose at most 0.1 against no privacy: about .* to rank \w+ by an area of 0.8: about ", plan(*flags)[1]
+        r"(?s)to lose at most 0.1 against no privacy: about .* to rank \w+ by an area of 0.8: about ", shown
     )
+    assert told["pilot"]["called"][-1] == 1.0
+    assert re.search(r"\n  no bins +[01]\.\d+ \+- 0\.\d+  as the draft\n", shown)
+    assert re.search(r"\n  16 bins +[01]\.\d+ \+- 0\.\d+  [+-]0\.\d+ \+- 0\.\d+ to the draft\n", shown)
+
+
+def test_a_pilot_tells_what_other_numbers_of_bins_are_worth_and_what_the_draft_loses(numbers, plan, tmp_path):
+    """Who is taller than half is asked in 40 bins; two are enough. The noise of 80 cells is seen from few devices."""
+    people, draft = numbers
+    schema = write_draft(tmp_path / "tall.json", draft)
+    flags = ["--schema", schema, "--devices", 1_500, "--pilot", people, "--loss", 0.4]
+    told = json.loads(plan(*flags, "--json")[1])
+    bins = {one["bins"]: one for one in told["pilot"]["bins"]}
+    assert list(bins) == [2, 16, 40, None]
+    assert [one for one in bins.values() if one["drafted"]] == [bins[40]]
+    assert bins[2]["accuracy"] > bins[40]["accuracy"] + 0.05
+    (note,) = told["notes"]
+    assert re.fullmatch(r"the draft loses 0\.\d+ \+- 0\.\d+ of accuracy against \w+ bins", note)
+    assert "height: 32 bins lost 0.034" in plan(*flags[:4])[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (
+            ["--accuracy", 0.8],
+            "an accuracy of 0.8 takes no campaign: always saying short, the most frequent class, has 0.8",
+        ),
+        (["--accuracy", 0.8, "--devices", 900], "an accuracy of 0.8 takes no campaign: always saying short"),
+        (["--accuracy", "balanced=0.5"], "a balanced accuracy of 0.5 takes no campaign: always saying short"),
+        (["--accuracy", "area=0.45"], "an area of 0.45 under the ROC curve of the rarest class takes no campaign"),
+    ],
+)
+def test_a_wish_that_the_most_frequent_class_meets_is_refused(flags, problem, rare, plan):
+    code, out, err = plan(*rare, *flags)
+    assert (code, out, err.count("\n")) == (FAILED, "", 1)
+    assert problem in err
+    assert "Wish for more" in err
+
+
+def test_naive_bayes_below_the_most_frequent_class_is_warned_of_and_can_be_wished_to_rank_and_to_tell(rare, plan):
+    for measure in ("balanced", "area", "called"):
+        code, out, _ = plan(*rare, "--accuracy", f"{measure}=0.6", "--json")
+        told = json.loads(out)
+        assert (code, told["solution"]["solved"]) == (0, "devices")
+        assert (told["solution"]["wish"]["measure"], told["solution"]["wish"]["target"]) == (measure, 0.6)
+        assert max(told["pilot"][measure]) >= 0.6
+    assert re.fullmatch(
+        r"without noise Naive Bayes is right for 0\.\d+ of the people held out, and always saying short for 0\.\d+: .*",
+        told["notes"][0],
+    )
+    assert told["pilot"]["non_private"] < told["pilot"]["majority"]
+    shown = plan(*rare, "--accuracy", "area=0.6")[1]
+    assert re.match(r"[\d,]+ devices at epsilon 4 for an area of 0.6 under the ROC curve of the rarest class\n", shown)
 
 
 def test_a_published_epsilon_gives_the_largest_local_one_or_the_fewest_devices_where_none_are_given(plan):
@@ -93,7 +179,11 @@ def test_a_published_epsilon_gives_the_largest_local_one_or_the_fewest_devices_w
     assert told["published"]["epsilon"] <= 0.05 < told["published"]["epsilon"] * 1.02
     code, shown, _ = plan(*wanted)
     assert code == 0
-    for said in (f"the largest epsilon is {told['epsilon']:g}", "to who sees only what is published", "published once"):
+    for said in (
+        f"epsilon {told['epsilon']:g} at most with 10,000 devices for a published epsilon",
+        "to who sees only what is published",
+        "published once",
+    ):
         assert said in shown
     told = json.loads(plan("--published-epsilon", 0.02, "--json")[1])
     assert (told["solution"]["solved"], told["epsilon"]) == ("devices", 3.0)
@@ -106,6 +196,7 @@ def test_an_accuracy_gives_devices_or_the_least_epsilon(plan, table):
     flags = ("--pilot", table, "--accuracy", 0.95, "--json")
     devices = json.loads(plan(*flags)[1])["solution"]
     assert (devices["solved"], devices["epsilon"]) == ("devices", 3.0)
+    assert set(str(devices["devices"])[2:]) <= {"0"}, "to two digits, as what simulations say"
     epsilon = json.loads(plan(*flags, "--devices", 2000)[1])["solution"]
     assert epsilon["solved"] == "epsilon"
     assert 0 < epsilon["epsilon"] < 4
@@ -152,6 +243,8 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         ([*PLAN, "--published-epsilon", "1e-9"], "no number of devices"),
         ([*PLAN, "--published-epsilon", "1e-9", "--devices", "10"], "at least 1e-5"),
         ([*PLAN, "--accuracy", "0.9"], "needs --pilot"),
+        ([*PLAN, "--accuracy", "recall=0.9"], "one of accuracy, balanced, area, called = a number, not 'recall=0.9'"),
+        ([*PLAN, "--accuracy", "area=2"], "above 0 and below 1, not '2'"),
         ([*PLAN, "--accuracy", "0.99", "--pilot", "TABLE", "--devices", "1"], "do not reach"),
         ([*PLAN, "--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"], "leave out"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),

@@ -61,15 +61,51 @@ def test_every_file_of_the_figures_belongs_to_one_of_them():
 def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(tmp_path):
     for execution, problem in (
         (Execution(1), "take --runs 2 or more"),
+        (Execution(2, only="mushroom"), "--only takes one of australian, diabetes, not mushroom"),
+        (Execution(2, epsilon=0.7), "--epsilon takes one of 0.5, 1, 2, 4, not 0.7"),
         (Execution(2, peer="python"), "leave --peer out"),
     ):
         with pytest.raises(TableError, match=problem):
             replace(ldp_naive_bayes.NUMERIC, measure=None).run(execution, tmp_path)
 
 
-def test_one_run_of_the_experiment_has_every_combination(uci_folder, monkeypatch):
-    monkeypatch.setattr(ldp_naive_bayes, "NUMERIC_EPSILONS", (2.0,))
-    rows = pd.DataFrame(ldp_naive_bayes.run_once("diabetes", 1))
+def test_a_part_is_measured_alone_beside_the_table_that_is_kept_and_leaves_every_file_as_it_was(tmp_path):
+    def measure(execution: Execution) -> pd.DataFrame:
+        table = made_up_figure().measure(execution)
+        here = table["data"].isin(execution.tables("ab"))
+        return table[here & (table["epsilon"].isin(execution.epsilons((0.1, 1.0))) | table["epsilon"].isna())]
+
+    whole = replace(made_up_figure(), measure=measure, people=("a", "b"), epsilons=(0.1, 1.0))
+    execution = Execution(2, only="b", epsilon=1.0)
+    alone = whole.part(execution, tmp_path)
+    assert alone["data"].tolist() == ["b"] * 3
+    assert "in_the_table" not in alone
+    kept = {path: path.read_bytes() for path in whole.run(Execution(2), tmp_path)}
+    beside = whole.part(execution, tmp_path)
+    assert beside["trainer"].tolist() == ["new", "old", "majority"]
+    assert beside["in_the_table"].tolist() == beside["accuracy"].tolist()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
+def test_every_figure_says_which_tables_and_epsilons_it_has():
+    for figure in FIGURES.values():
+        table = figure.read(COMMITTED)
+        assert set(table.iloc[:, 0]) == set(figure.people)
+        assert set(table.loc[table["epsilon"] > 0, "epsilon"]) == set(figure.epsilons)
+
+
+def test_a_check_of_one_number_prints_what_the_kept_table_has(uci_folder, capsys):
+    arguments = ["reproduce", "ldp-figures-3-and-4", "--only", "diabetes", "--epsilon", "2", "--runs", "2"]
+    assert main([*arguments, "--workers", "1", "--output", str(COMMITTED)]) == 0
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert "accuracy,standard_error,in_the_table" in first
+    assert {row.split(",")[0] for row in rows} == {"diabetes"}
+    assert main([*arguments, "--redraw"]) == 2
+    assert "leave --only and --epsilon out" in capsys.readouterr().err
+
+
+def test_one_run_of_the_experiment_has_every_combination(uci_folder):
+    rows = pd.DataFrame(ldp_naive_bayes.run_once("diabetes", (2.0,), 1))
     assert rows["accuracy"].between(0, 1).all()
     private = rows[rows["epsilon"] > 0]
     assert len(private) == len(ldp_naive_bayes.INPUTS) * (2 * len(ldp_naive_bayes.METHODS) - 1)

@@ -14,7 +14,6 @@ from ldp_simulations.figures.honest_accuracy import (
     DATASETS,
     DEFAULT,
     DEVICES,
-    EPSILONS,
     EVALUATED,
     HONEST_ACCURACY,
     VARIANTS,
@@ -81,10 +80,10 @@ def test_the_score_of_a_person_is_that_of_naive_bayes():
 
 @pytest.mark.usefixtures("uci_folder")
 def test_a_trial_has_a_row_for_every_setting_and_the_same_seed_gives_the_same():
-    first = run_trial("seeds", 1)
-    assert len(first) == len(EPSILONS) * len(DEVICES) * len(VARIANTS)
+    first = run_trial("seeds", (1.0,), 1)
+    assert len(first) == len(DEVICES) * len(VARIANTS)
     assert {one["variant"] for one in first} == {BASE, DEFAULT, EVALUATED}
-    assert first == run_trial("seeds", 1)
+    assert first == run_trial("seeds", (1.0,), 1)
     assert all(0 <= one["accuracy"] <= 1 for one in first)
 
 
@@ -99,9 +98,8 @@ def test_nobody_whom_a_trial_learns_from_is_held_out(monkeypatch):
 
     monkeypatch.setattr(honest_accuracy, "simulate_counts", noted)
     monkeypatch.setattr(honest_accuracy, "scores", lambda *given: held_out.add(len(given[2])) or scores(*given))
-    monkeypatch.setattr(honest_accuracy, "EPSILONS", (1.0,))
     monkeypatch.setattr(honest_accuracy, "DEVICES", (1_000,))
-    run_trial("seeds", 1)
+    run_trial("seeds", (1.0,), 1)
     (most,) = learned_from
     assert most == round(0.8 * len(columns))
     assert held_out - {most} == {len(columns) - most}

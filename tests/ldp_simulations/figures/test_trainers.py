@@ -45,7 +45,7 @@ def of_feature(split: Split, place: int) -> Split:
 
 def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_share_of_the_budget(split, monkeypatch):
     monkeypatch.setattr(trainers, "EPSILONS", (0.1, 1000.0))
-    rows = pd.DataFrame(trainers.measure_curves(None, split))
+    rows = pd.DataFrame(trainers.measure_curves(None, (0.1, 1000.0), split))
     assert set(rows["data"]) == {"small"}
     private = rows[rows["epsilon"].notna()]
     measured = set(zip(private["trainer"], private["epsilon"], strict=True))
@@ -57,7 +57,7 @@ def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_sha
     assert guaranteed["sums, replace", 0.1] == 0.1
     assert guaranteed["global, published", 0.1] > 0.1
     assert np.isnan(guaranteed["smooth, published", 0.1])
-    rows = pd.DataFrame(trainers.measure_budget(split))
+    rows = pd.DataFrame(trainers.measure_budget(trainers.BUDGET_EPSILONS, split))
     assert len(rows) == len(trainers.DIVIDED) * len(trainers.BUDGET_EPSILONS) * len(trainers.SHARES)
     assert set(rows["numerical_share"]) == set(trainers.SHARES)
 
@@ -65,11 +65,11 @@ def test_a_split_has_every_trainer_at_every_epsilon_the_references_and_every_sha
 def test_a_federated_split_has_every_number_of_nodes_and_variants_where_they_differ(split, monkeypatch):
     monkeypatch.setattr(trainers, "NODE_EPSILONS", (1000.0,))
     monkeypatch.setattr(trainers, "NODES", (1, 5))
-    rows = pd.DataFrame(trainers.measure_nodes(split))
+    rows = pd.DataFrame(trainers.measure_nodes((1000.0,), split))
     private = rows[rows["epsilon"].notna()]
     assert set(zip(private["trainer"], private["nodes"], strict=True)) == set(product(("sound", "published"), (1, 5)))
     assert (private["accuracy"] > 0.9).all()
-    found = {row["trainer"] for row in trainers.measure_nodes(of_feature(split, 1))}
+    found = {row["trainer"] for row in trainers.measure_nodes((1000.0,), of_feature(split, 1))}
     assert found == {"sound", "non-private", "majority"}
 
 
@@ -96,8 +96,8 @@ def test_the_peer_gets_the_numbers_of_the_split_in_a_process_of_its_own_where_al
     assert peer.accuracies(numbers, epsilons) == [540.0, 60.0, 40.0, 10.0]
     monkeypatch.setattr(trainers, "EPSILONS", epsilons)
     monkeypatch.setattr(trainers, "TRAINERS", {})
-    assert {row["trainer"] for row in trainers.measure_curves(peer, split)} == {"non-private", "majority"}
-    rows = summarise(trainers.measure_curves(peer, numbers))
+    assert {row["trainer"] for row in trainers.measure_curves(peer, epsilons, split)} == {"non-private", "majority"}
+    rows = summarise(trainers.measure_curves(peer, epsilons, numbers))
     assert rows.loc[rows["trainer"] == "diffprivlib 9.9", "epsilon"].tolist() == list(epsilons)
 
 

@@ -1,7 +1,6 @@
 """What a plan predicts is what simulations give."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +15,10 @@ from ldp_aggregator.learning.published import published_guarantee
 from ldp_protocols import Campaign
 from ldp_protocols.drafting import make_sign
 from ldp_protocols.exact import exact_epsilon
-from ldp_simulations import simulate
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
-    Curve,
     _rounded_down,
-    accuracy_curve,
     alternatives,
     devices_for_error,
     expectations,
@@ -30,8 +26,7 @@ from ldp_simulations.studies.planning import (
     largest_local_epsilon,
     standard_errors,
 )
-from ldp_simulations.studies.trials import accuracy, learned, non_private
-from ldp_simulations.tables import Table, source_without_schema
+from ldp_simulations.tables import Table
 
 MOST_EPSILON = 16.0
 
@@ -142,42 +137,6 @@ def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everyth
         for question, expected, number in asked
     ]
     assert max(errors) == pytest.approx(0.1, rel=1e-3)
-
-
-def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
-    curve = Curve(0.9, 0.5, (100, 200, 400), (0.7, 0.8, 0.9), (0.0, 0.0, 0.0), "rare", 0.9, (0.7, 0.9, 0.95))
-    assert curve.devices_for(0.1) == pytest.approx(200, abs=1)
-    assert curve.devices_for(0.15) == pytest.approx(100 * 2**0.5, abs=1)
-    assert curve.devices_for(0.3) == 100
-    assert curve.devices_for(-0.1) is None
-    assert curve.devices_for_ranking == pytest.approx(100 * 2**0.5, abs=1)
-    assert replace(curve, area=(0.7, 0.9, 0.79)).devices_for_ranking is None
-
-
-@pytest.mark.parametrize(
-    ("name", "loss", "repeats"),
-    [
-        ("car", 0.06, 12),
-        pytest.param("car", 0.06, 27, marks=pytest.mark.long),
-        pytest.param("mushroom", 0.03, 27, marks=pytest.mark.long),
-    ],
-)
-def test_the_devices_for_a_loss_give_that_loss(name, loss, repeats, uci_folder):
-    """Fresh splits and fresh noise. A run's accuracy has a standard deviation of 0.023 or so, of those behind the curve
-    and of the 36 fresh ones: a false alarm has chance 0.01, once, because the seeds are fixed. Two and a half times as
-    many devices, or as few, are found with car.
-    """
-    source = source_without_schema(str(uci_folder / f"{name}.csv.gz"), "class", epsilon=2.0)
-    campaign = Campaign.compile(source.draft)
-    devices = accuracy_curve(campaign, source.people, loss, repeats=repeats).devices_for(loss)
-    losses = []
-    for number in range(36):
-        rng = np.random.default_rng(1_000 + number)
-        training, held_out = source.people.split(0.8, rng)
-        tally = simulate(campaign, training.frame, training.labels, rng, devices=devices, fidelity="counts")
-        models = non_private(campaign, training), learned(campaign, tally)
-        losses.append(np.subtract(*(accuracy(model, held_out) for model in models)))
-    assert abs(np.mean(losses) - loss) < 0.06 * (1 / repeats + 1 / 36) ** 0.5, (devices, losses)
 
 
 def test_the_readmes_table_of_devices_is_what_planning_gives():

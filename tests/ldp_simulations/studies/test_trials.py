@@ -53,12 +53,17 @@ def test_the_area_of_a_class_is_how_often_one_of_it_is_ranked_above_another():
     assert np.isnan(area_of(model, Table(colours, pd.Series(["no"] * 5)), "yes"))
 
 
-@pytest.mark.parametrize("fidelity", ["vector", "counts"])
-def test_a_seed_repeats_a_trial(source, fidelity):
-    design = Design(devices=300, fidelity=fidelity)
+def test_a_seed_repeats_a_trial(source):
+    design = Design(devices=300)
     assert run_trial(source, SETTINGS, design, 3) == run_trial(source, SETTINGS, design, 3)
     trials = [tuple(row["accuracy"] for row in run_trial(source, SETTINGS, design, seed)) for seed in range(6)]
     assert len(set(trials)) > 1
+
+
+def test_a_trial_of_a_billion_devices_is_drawn_as_counts(source):
+    """One by one they would take a quarter of an hour."""
+    (row,) = run_trial(source, [Setting("oue", 0.125)], Design(devices=1_000_000_000), 3)
+    assert (row["devices"], row["accuracy"]) == (1_000_000_000, 1.0)
 
 
 def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):

@@ -521,3 +521,48 @@ async def test_in_the_clear_a_relays_batch_is_of_answers_that_each_show_a_token(
     assert (await sent(good, **{BATCH_HEADER: "5"})).json == {"taken": 4}
     arrivals = (await server.store.state(campaign.id)).arrivals
     assert (arrivals.reports, arrivals.otherwise, arrivals.least_batch) == (4, 0, 4)
+
+
+@pytest.fixture
+async def crowd(server, gateway):
+    """A campaign with a crowd of a hundred, whose people the relay is said to know."""
+    promise = {"epsilon": 1, "delta": 1e-6, "devices": 100, "honest": 1, "without_issuer": "the relay knows them"}
+    return await server.publish(64, gateway=gateway.to_json(), privacy={"crowd": promise, "most_local": 4})
+
+
+async def test_a_crowds_answers_come_in_whole_batches_of_a_relay_and_no_other_way(server, crowd, sealed, ask, batch):
+    one = sealed(crowd, [1])
+    refused = json.loads((await ask(one)).body)
+    assert (refused["status"], refused["code"]) == (403, "not-mixed")
+    upload = encode_upload(reports_of(crowd, [1]), crowd)
+    for scope in (None, "device", "relay"):
+        answer = await server.ask(
+            "POST",
+            f"{server.public}/v1/campaigns/{crowd.id}/reports",
+            scope,
+            data=upload,
+            headers={"Content-Type": MEDIA_TYPE, "LDP-Relay-Batch": "100"},
+        )
+        assert (answer.status, answer.json["code"]) == (403, "not-mixed")
+    for word in ({}, {"LDP-Relay-Batch": "99"}):
+        answer = await batch([one.body], **word)
+        assert (answer.status, answer.json["code"]) == (403, "batch-too-small"), "the relay keeps it"
+    assert (await server.store.state(crowd.id)).reports == 0
+
+
+async def test_of_a_crowd_nothing_is_shown_or_trained_before_the_whole_batch_is_there(server, crowd, sealed, batch):
+    bodies = [sealed(crowd, [(number, number % 64)]).body for number in range(100)]
+    word = {"LDP-Relay-Batch": "100"}
+    for part in (bodies[:10], bodies[10:99]):
+        assert (await batch(part, **word)).json == {"taken": len(part)}
+        told = await server.ask("GET", f"{server.admin}/admin/v1/campaigns/{crowd.id}/estimates", "admin")
+        assert [question["n"] for question in told.json["questions"]] == [0]
+        trained = await server.ask("POST", f"{server.admin}/admin/v1/campaigns/{crowd.id}/train", "admin")
+        assert (trained.status, trained.json["code"]) == (409, "nothing-to-train")
+    assert (await batch(bodies[99:], **word)).json == {"taken": 1}
+    told = await server.ask("GET", f"{server.admin}/admin/v1/campaigns/{crowd.id}/estimates", "admin")
+    assert [question["n"] for question in told.json["questions"]] == [100]
+    arrivals = (await server.store.state(crowd.id)).arrivals
+    assert (arrivals.least_batch, arrivals.vouched, arrivals.otherwise) == (100, 100, 0), (
+        "parts hide what the whole does"
+    )
