@@ -68,7 +68,9 @@ def test_a_bin_that_holds_nearly_all_rows_is_told_and_narrower_bounds_are_propos
     table = pd.DataFrame(columns).astype(str).assign(sold=["yes", "no"] * 500)
     derived = draft_from_table(table, "sold", source="t.csv")
     price, fees, *others = derived.notes
-    assert "price: 99.7% of the rows lie from 0 to 1.125e+06, in one bin: bounds 100 to 900 (percentiles 1 and 99" in price
+    assert (
+        "price: 99.7% of the rows lie from 0 to 1.125e+06, in one bin: bounds 100 to 900 (percentiles 1 and 99" in price
+    )
     assert "declare them where public knowledge agrees" in price
     assert "97.0% of the rows lie from 0 to 125, in one bin, and no narrower bounds tell them apart" in fees
     assert "of the rows" not in "\n".join(others)
