@@ -199,6 +199,8 @@ def no_column(header: Sequence[str], name: str) -> str:
     meant = next((one for one in header if near and one.lower() == near[0]), None)
     told = f"no column {name!r}; the columns are {', '.join(header)}"
     told += f"; did you mean {meant!r}?" if meant else ""
+    if any("\ufffd" in one for one in header):
+        return f"{told}; UTF-16 without a mark at its start takes --encoding utf-16-le"
     values = sum(bool(NUMERAL.fullmatch(one)) for one in header)
     return told + (
         "; they look like values: a file without a header takes --no-header" if 2 * values > len(header) else ""

@@ -121,6 +121,7 @@ def test_what_is_said_of_a_file_is_taken(tmp_path):
 def test_a_column_that_is_not_there_is_told_with_its_nearest_name():
     assert no_column(["Income", "b"], "income").endswith("did you mean 'Income'?")
     assert no_column(["1.5", "2", "x"], "y").endswith("a file without a header takes --no-header")
+    assert no_column(["a\ufffd", "\ufffdb\ufffd"], "a").endswith("takes --encoding utf-16-le")
     assert no_column(["a", "b"], "xyz") == "no column 'xyz'; the columns are a, b"
 
 
