@@ -101,14 +101,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     text = 'its first line is a row: columns are called "column 1", "column 2"'
     how.add_argument("--no-header", dest="header", action="store_false", help=text)
     how.add_argument("--encoding", type=_encoding, metavar="NAME", help="such as latin-1 (default: UTF-8, or UTF-16)")
-    how.add_argument("--decimal", choices=(".", ","), help="the decimal mark of its numbers")
 
 
 def reading_of(options: argparse.Namespace) -> Reading:
     """What the options of :func:`add_reading` say."""
     from ldp_aggregator.trainers.reading import Reading  # scikit-learn takes a second to import.
 
-    return Reading(options.header, options.encoding, options.decimal)
+    return Reading(options.header, options.encoding)
 
 
 def _encoding(name: str) -> str:

@@ -63,7 +63,6 @@ class Reading:
 
     header: bool = True
     encoding: str | None = None
-    decimal: str | None = None
 
 
 AS_WRITTEN: Final = Reading()
@@ -243,7 +242,7 @@ def read_csv(path: Path | str, label: str = "", reading: Reading = AS_WRITTEN) -
         notes.insert(0, about)
     kept = {name: columns[place] for place, name in enumerate(header) if name and counts[name] == 1}
     frame = pd.DataFrame(kept, dtype=str)
-    frame.attrs = {NOTES: (*notes, *rows.notes), MARK: _mark(rows.separator, reading)}
+    frame.attrs = {NOTES: (*notes, *rows.notes), MARK: _mark(rows.separator)}
     return frame
 
 
@@ -257,8 +256,8 @@ def _looks_like_values(header: Sequence[str], columns: Sequence[Sequence[str]]) 
     return f"the header looks like a row ({', '.join(odd[:4])}): a file without a header takes --no-header"
 
 
-def _mark(separator: str, reading: Reading) -> str:
-    return reading.decimal or ("," if separator == ";" else ".")
+def _mark(separator: str) -> str:
+    return "," if separator == ";" else "."
 
 
 def read_pieces(
@@ -268,7 +267,7 @@ def read_pieces(
     names = [*(one.name for one in features), label.name]
     with opened(path, names, reading) as found:
         places = {name: place_of(path, found.header, name) for name in names}
-        mark = _mark(found.separator, reading)
+        mark = _mark(found.separator)
         piece = list(islice(found.cells, rows))
         while True:
             cells = {
@@ -369,6 +368,8 @@ def whole_column(texts: Sequence[str], mark: str) -> tuple[dict[str, float], str
                 return None
             odd = next(text for text in texts if text not in plain)
             said = f"numbers written as {odd.strip()!r}" + (" (decimal commas)" if one == "," else "")
+            if one != mark and any(formatted(text, mark) != number for text, number in read.items()):
+                said += "; 'fit' and 'node' take each cell alone and some for others: write them with decimal points"
             return read, said
     return None
 

@@ -66,6 +66,8 @@ def test_numbers_as_people_write_them(text, mark, number):
 
 def test_a_column_is_written_in_one_way_or_is_none_of_numbers():
     assert whole_column(["1,234", "2,6"], ".")[0] == {"1,234": 1.234, "2,6": 2.6}
+    assert "'fit' and 'node' take each cell alone" in whole_column(["1,234", "2,6"], ".")[1]
+    assert "alone" not in whole_column(["1,234", "2,6"], ",")[1]
     assert whole_column(["1,234", "26"], ".")[0] == {"1,234": 1234, "26": 26}
     assert whole_column(["1", "2.5"], ",") == ({"1": 1, "2.5": 2.5}, "")
     assert whole_column(["12%", "0.5"], ".") is None
@@ -113,9 +115,6 @@ def test_what_is_said_of_a_file_is_taken(tmp_path):
     path.write_bytes("1,да\n2,нет\n".encode("cp1251"))
     frame = read_csv(path, reading=Reading(header=False, encoding="cp1251"))
     assert frame.to_dict("list") == {"column 1": ["1", "2"], "column 2": ["да", "нет"]}
-    path.write_text('size of it,g,y\n"1,234",b,no\n')
-    for decimal, number in ((None, 1234), (".", 1234), (",", 1.234)):
-        assert read_table(path, SCHEMA, Reading(decimal=decimal))[0]["size of it"].tolist() == [number]
 
 
 def test_a_column_that_is_not_there_is_told_with_its_nearest_name():
