@@ -197,7 +197,9 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
 
 
 def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS) -> dict[str, Any]:
-    """Draft of a round about a model of these campaigns, of their study and epsilon. ValueError without a study."""
+    """Draft of a round about a model of these campaigns, of their study and epsilon; with crowd, gateway and
+    issuer of the first, whose people it asks. ValueError without a study.
+    """
     first, studies = campaigns[0], {campaign.study for campaign in campaigns}
     if None in studies or len(studies) > 1:
         raise ValueError(
@@ -205,16 +207,21 @@ def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int =
             + ", ".join(sorted(str(study) for study in studies))
         )
     edges = list(score_edges(model, bins)) if len(model.classes) == 2 else None
+    epsilon, crowd = max(campaign.privacy.epsilon for campaign in campaigns), first.privacy.crowd
+    # With a crowd the largest local epsilon is found anew: other questions, another bound.
+    privacy = {"epsilon": epsilon} if crowd is None else {"crowd": crowd.to_json(), "most_local": epsilon}
+    parties = {"gateway": first.gateway, "issuer": first.issuer}
     return {
         "version": 1,
         "title": f"How good is the model? {first.title[: _LONGEST_TITLE - 24]}",
         "purpose": first.purpose,
         "label": first.label.to_json(),
         "features": [feature.to_json() for feature in first.features],
-        "privacy": {"epsilon": max(campaign.privacy.epsilon for campaign in campaigns)},
+        "privacy": privacy,
         "asks": SCORES,
         "evaluation": {"model": json.loads(model.to_json()), "edges": edges},
         "study": first.study,
+        **{name: one.to_json() for name, one in parties.items() if one is not None},
     }
 
 
@@ -416,8 +423,8 @@ class _Accuracy:
         """
         edges, scores = np.array(asked.edges), draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
         odds = np.append(scores[:, 1] - scores[:, 0], [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1])
-        places, said = np.searchsorted(edges, odds, side="left"), np.zeros((asked.places, len(_SLOPES)))
-        np.add.at(said, places, expit(np.abs(odds - threshold)[:, None] * _SLOPES))
+        places, sure = np.searchsorted(edges, odds, side="left"), expit(np.abs(odds - threshold) * _SLOPES[:, None])
+        said = np.array([np.bincount(places, one, asked.places) for one in sure]).T
         said /= np.bincount(places, minlength=asked.places)[:, None]
         right = self.own + np.append((_right(asked, threshold).astype(np.float64) - _right(asked)).ravel(), 0.0)
         too_sure = np.vstack([np.repeat(said, 2, axis=0), np.zeros(len(_SLOPES))]).T - right

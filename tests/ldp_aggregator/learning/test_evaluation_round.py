@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from crowds import crowd_draft
 from evaluated import FEATURES, U, V, draft, evaluation, model
 from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.counting.tally import Arrivals
+from ldp_aggregator.learning import evaluation_round
 from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
     _Table,
@@ -66,6 +68,13 @@ def told_nothing(asked):
     return np.full((asked.places, 2), 1 / (2 * asked.places))
 
 
+@pytest.fixture
+def few_records(monkeypatch):
+    """So many of the model's records are drawn for each slope, where nothing is said of the slope."""
+    monkeypatch.setattr(evaluation_round, "_RECORDS", 200)
+
+
+@pytest.mark.usefixtures("few_records")
 def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs():
     """Of 1,000 runs: intervals that cover 90 % pass with a chance of .004, right ones fail with one of .001 a figure;
     a mean that is off by a fifth of its spread is found.
@@ -101,6 +110,7 @@ def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs(
         assert 0.925 < covered < 0.975, name
 
 
+@pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_both_questions_together_tell_the_accuracy_as_exactly_as_foreseen(epsilon):
     campaign = evaluation(privacy={"epsilon": epsilon})
@@ -118,6 +128,7 @@ def test_a_bit_alone_has_the_variance_of_the_page():
     assert foresee(campaign, 5_000).area is None
 
 
+@pytest.mark.usefixtures("few_records")
 def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     """The model takes the classes for even; in truth b is rare."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-0.5, 0, 0.6]})
@@ -132,6 +143,7 @@ def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     assert np.mean([one.as_trained.low <= own <= one.as_trained.high for one in found]) > 0.9
 
 
+@pytest.mark.usefixtures("few_records")
 def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_winners_curse():
     """At every threshold the accuracy is the same; what is moved is moved by noise."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-1, -0.5, 0, 0.5, 1]})
@@ -241,6 +253,19 @@ def test_the_draft_is_of_the_same_study_and_the_model_of_the_campaign(learned):
     assert asked.evaluation.places <= 4
     with pytest.raises(ValueError, match="must be of one study"):
         evaluation_draft([Campaign.compile(draft(study=None))], trained)
+
+
+def test_the_round_of_a_crowd_is_one_of_a_crowd_sealed_to_the_same_gateway_and_with_tokens_of_the_same_issuer(learned):
+    plain, trained = learned
+    features = [feature.to_json() for feature in plain.features]
+    of_crowd = crowd_draft(*features, label=plain.label.to_json(), study=plain.study)
+    asked = Campaign.compile(evaluation_draft([Campaign.compile(of_crowd)], trained))
+    assert (asked.privacy.crowd.devices, asked.privacy.release_every, asked.privacy.epsilon) == (20_000, 20_000, 4)
+    assert {question.mechanism.name for question in asked.questions} == {"de"}
+    assert (asked.gateway.to_json(), asked.issuer.to_json()) == (of_crowd["gateway"], of_crowd["issuer"])
+    sealed = Campaign.compile({**of_crowd, "privacy": {"epsilon": 1.0}})
+    round_ = Campaign.compile(evaluation_draft([sealed], trained))
+    assert (round_.gateway, round_.issuer, round_.privacy.crowd) == (sealed.gateway, sealed.issuer, None)
 
 
 @pytest.mark.parametrize(("study", "epsilon"), [("s", 1.0), ("another", 2.0)])
