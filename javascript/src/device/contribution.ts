@@ -65,7 +65,6 @@ export function answer(
     ...(privacy.crowd && { crowdEpsilon: privacy.crowd.epsilon, crowdDelta: privacy.crowd.delta }),
   };
   const ends = windows ? opensAt(windows, own + 1) : Date.parse(closes!);
-  const expires = Math.min(at + install.policy.reportAge, (ends || Infinity) + CLOSING_GRACE);
   Object.assign(entry, {
     receipt,
     reports: reports.map(({ question, id, payload }) => ({
@@ -75,7 +74,7 @@ export function answer(
       at: null,
       reply: null,
     })),
-    expires,
+    expires: Math.min(at + install.policy.reportAge, (ends || Infinity) + CLOSING_GRACE),
     length: uploadLength(campaign),
     due: null,
   });

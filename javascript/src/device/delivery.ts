@@ -109,8 +109,7 @@ export async function post(
   if (gateway)
     try {
       ensure(relay, "not-installed");
-      const { seal } = await sealing();
-      sent = await seal(gateway, url, plain.headers, body);
+      sent = await (await sealing()).seal(gateway, url, plain.headers, body);
     } catch {
       return failed("not-installed");
     }

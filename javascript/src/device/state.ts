@@ -122,7 +122,7 @@ export const given = (entry: Entry | undefined): boolean =>
 
 /** What the receipts, and what comes on top, cost together, exactly. */
 export const total = (receipts: readonly Pick<Receipt, "epsilon">[], loss: Ratio = [0n, 1n]): Ratio =>
-  receipts.reduce((spent, { epsilon }) => sum(spent, exact(epsilon)), loss);
+  receipts.reduce((spent, one) => sum(spent, exact(one.epsilon)), loss);
 
 /** Whether one more loss stays within the cap, exactly. */
 export const fits = (receipts: readonly Receipt[], loss: Ratio, cap: number): boolean =>

@@ -135,6 +135,6 @@ export function parseCampaign<const D extends CampaignDocument>(
   const worst = groups.map((group) => group.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);
   ensure(within(loss, document.privacy.epsilon), "loss-above-epsilon");
-  if (document.privacy.crowd != null) checkCrowd!(document)(questions);
+  if (document.privacy.crowd) checkCrowd!(document)(questions);
   return { ...authored, questions, groups, loss, realisedEpsilon: floatUp(loss) };
 }

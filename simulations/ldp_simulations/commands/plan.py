@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.cli.common import add_reading, reading_of
 from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
-from ldp_aggregator.learning.series import foreseen_variances
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.learning.series import MISSED, foreseen_variances
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
@@ -118,6 +119,7 @@ def add_plan(groups: Groups, text: str) -> None:
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )
     add_json(parser)
+    add_reading(parser)
 
 
 def _measure(text: str) -> tuple[str, float]:
@@ -134,7 +136,7 @@ def _run(options: argparse.Namespace) -> None:
         windows = {**_WEEKLY, **(draft.get("windows") or {}), "count": options.windows}
         draft = {**draft, "opens": None, "closes": None, "windows": windows}
     if options.pilot:
-        source = source_with_schema(options.pilot, options.schema)
+        source = source_with_schema(options.pilot, options.schema, reading_of(options))
         pilot = source.people
         for note in source.notes:
             warn(f"note: {note}")
@@ -272,7 +274,9 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
 
 
 def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
-    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed."""
+    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed; and what
+    jump into it may be missed.
+    """
     alone = [question["standard_error"] ** 2 * count for question in questions]
     levels = [foreseen_variances(_MOVE**2 / count, variance, count) for variance in alone]
     return {
@@ -281,6 +285,7 @@ def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, An
         "alone": [math.sqrt(variance) for variance in alone],
         "filtered": [math.sqrt(filtered) for filtered, _ in levels],
         "smoothed": [math.sqrt(smoothed) for _, smoothed in levels],
+        "missed": [MISSED * math.sqrt(own + before) for own, (before, _) in zip(alone, levels, strict=True)],
     }
 
 
@@ -345,9 +350,11 @@ def _print_windows(plan: Mapping[str, Any]) -> None:
     each = plan["devices"] / told["count"]
     say()
     say(f"each of {told['count']} windows has {each:,.0f} of the devices; where shares move by {told['move']:g}")
-    say("(root mean square) from the first window to the last, the standard error of a window is")
-    say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8}")
-    for question, *errors in zip(plan["questions"], told["alone"], told["filtered"], told["smoothed"], strict=True):
+    say("(root mean square) from the first window to the last, the standard error of a window is; a jump of one cell")
+    say("into a window may be missed where it is smaller than the last column")
+    say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8} {'jump':>8}")
+    columns = (told[name] for name in ("alone", "filtered", "smoothed", "missed"))
+    for question, *errors in zip(plan["questions"], *columns, strict=True):
         say(f"{_in_words(question)[:32]:32} " + " ".join(f"{error:8.4f}" for error in errors))
 
 
