@@ -57,7 +57,7 @@ def with_a_change(folder, name, said, changed):
 
 
 def counted_crowds():
-    """What a client that recomputes the bound of a crowd says that it has passed of crowds; caps of all campaigns are its device's."""
+    """What a client that recomputes the bound says that it has passed of crowds."""
     crowd = FILES["crowd"]
     return {
         "crowds": len(crowd["accepted"]),

@@ -61,7 +61,7 @@ def read_crowd(value: Any, refuse: Refusal) -> Crowd | None:
     epsilon, delta, honest = (fields.number(name) for name in ("epsilon", "delta", "honest"))
     devices = fields.integer("devices", least=LEAST_DEVICES, most=MOST_DEVICES)
     if not 0 < epsilon <= MOST_EPSILON:
-        raise fields.error("epsilon", f"must be above 0 and at most {MOST_EPSILON} (1 is a common choice), not {epsilon}")
+        raise fields.error("epsilon", f"must be above 0 and at most {MOST_EPSILON} (1 is common), not {epsilon}")
     if not LEAST_DELTA <= delta <= min(MOST_DELTA, 1 / devices):
         told = (
             f"must be from {LEAST_DELTA:g} to {min(MOST_DELTA, 1 / devices):g} (1e-9 is a common choice), not {delta:g}"
