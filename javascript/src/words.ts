@@ -112,14 +112,17 @@ export const wayOf = (relay: string | undefined): string =>
     ? "sent to the server"
     : `sealed, by ${relay?.split("/")[2] ?? "a relay"}: it saw no answer, and the server no address`;
 
-export type Told = ConstructorParameters<typeof Sentence>;
+type Told = readonly [
+  ConstructorParameters<typeof Sentence>,
+  ConstructorParameters<typeof Sentence>,
+  ConstructorParameters<typeof Sentence>,
+];
+
+/** Two sentences for the person, and one for privacy policies, in the place of those that a campaign without a crowd has. */
+export type InACrowd = (campaign: Campaign<any>, plain: Told) => Told;
 
 /** What a campaign's noise means, in its own numbers; answers go to `url`. With a crowd `inACrowd` says it otherwise. */
-export function explained(
-  campaign: Campaign<any>,
-  url: string,
-  inACrowd: typeof import("./later/crowd.js").inACrowd = (_, told) => told,
-): Explanation {
+export function explained(campaign: Campaign<any>, url: string, inACrowd: InACrowd = (_, plain) => plain): Explanation {
   const { questions, label, realisedEpsilon, title, gateway } = campaign;
   const told = {
     answers: poolsOf(campaign).length,

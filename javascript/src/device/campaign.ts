@@ -11,7 +11,7 @@ import type { OutOfWindow } from "./contribution.js";
 import { answering } from "./answering.js";
 import { crowds, unsealable, words } from "./later.js";
 import { get, inTime, publicBase, type Waiting } from "./network.js";
-import { CLOCK_TOLERANCE } from "./policy.js";
+import { CLOCK_TOLERANCE, type Caps } from "./policy.js";
 import type { Models } from "./models.js";
 import type { Publisher, Signer } from "./signer.js";
 import { Standing } from "./standing.js";
@@ -60,16 +60,6 @@ export interface Withdrawal {
 export interface NextStep {
   readonly step: "ask" | "token" | "contribute" | "nothing";
   readonly reason: string | null;
-}
-
-/** What an app lets its user lose in one campaign; one with a crowd is refused unless the other two are set, too. */
-export interface Caps {
-  /** Hard cap on the privacy loss. */
-  readonly maxEpsilon: number;
-  /** With a crowd: on what mixed answers reveal. */
-  readonly maxCrowdEpsilon?: number | undefined;
-  /** With a crowd, in the place of `maxEpsilon`: on the loss where relay and aggregator work together. */
-  readonly maxIfBothCollude?: number | undefined;
 }
 
 /** One campaign, as one device sees it; made by `Device.campaign`. */

@@ -1,14 +1,14 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
 import { codeOf, type Logger, type Tell } from "../log.js";
-import { DeviceCampaign, type Caps } from "./campaign.js";
+import { DeviceCampaign } from "./campaign.js";
 import { step, type Answering } from "./answering.js";
 import { changeState, checkCap, keyOf, landed, stateOf, type Install } from "./install.js";
 import { parseCampaign } from "../document/campaign.js";
-import { words } from "./later.js";
+import { crowds, words } from "./later.js";
 import type { Ledger, SentReport } from "./ledger.js";
 import { checkRelay, checkUrl, publicBase, pause, type Fetch } from "./network.js";
-import { IDLE_CHECK, POLICY, RELAYED, type Policy } from "./policy.js";
+import { IDLE_CHECK, POLICY, RELAYED, type Caps, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { State } from "./state.js";
 import { inTurn, type Storage } from "./storage.js";
@@ -95,7 +95,7 @@ export class Device {
 
   /** Every report whose upload began, whatever the server said of it. */
   async sent(): Promise<SentReport[]> {
-    return (await words()).sentReports(this.install, await stateOf(this.install), parseCampaign);
+    return (await words()).sentReports(this.install, await stateOf(this.install), parseCampaign, crowds);
   }
 
   /** The person's switch, on unless it was turned off. */

@@ -1,8 +1,7 @@
 import { unhex } from "../bytes.js";
-import type { parseCampaign } from "../document/campaign.js";
+import type { CheckCrowd, parseCampaign } from "../document/campaign.js";
 import { floatUp } from "../exact/rationals.js";
 import type { Install } from "./install.js";
-import { crowds } from "./later.js";
 import { apartOf, asked, ledgerText, said, wayOf } from "../words.js";
 import { receiptsOf, total, type Kept, type Receipt, type State } from "./state.js";
 
@@ -64,17 +63,21 @@ export interface SentReport extends Readonly<Kept> {
   readonly way: string;
 }
 
+/** Loads what checks a crowd. */
+type Crowds = () => Promise<{ readonly checkCrowd: CheckCrowd }>;
+
 export async function sentReports(
   install: Install,
   { campaigns }: State,
   read: typeof parseCampaign,
+  crowds: Crowds,
 ): Promise<SentReport[]> {
   const told: SentReport[] = [];
   for (const [campaignId, { consent, reports, receipt }] of Object.entries(campaigns)) {
     const left = reports.filter(({ at }) => at !== null);
     if (!left.length) continue;
     const { title, url, gateway } = consent;
-    const campaign = await storedCampaign(install, campaignId, read, receipt?.crowdEpsilon);
+    const campaign = await storedCampaign(install, campaignId, read, receipt?.crowdEpsilon && crowds);
     for (const report of left) {
       const { question, payload } = report;
       const about = campaign?.questions[question % campaign.questions.length];
@@ -88,9 +91,9 @@ export async function sentReports(
 }
 
 /** The campaign as it is stored, with a crowd or without. */
-const storedCampaign = async ({ storage }: Install, id: string, read: typeof parseCampaign, crowd: unknown) => {
+const storedCampaign = async ({ storage }: Install, id: string, read: typeof parseCampaign, crowds?: Crowds | 0) => {
   try {
-    return read<any>((await storage.read(`campaign ${id}`))!, id, crowd ? (await crowds()).checkCrowd : undefined);
+    return read<any>((await storage.read(`campaign ${id}`))!, id, crowds ? (await crowds()).checkCrowd : undefined);
   } catch {
     return undefined; // gone, or damaged
   }

@@ -12,6 +12,16 @@ export interface Policy {
   readonly reportAge: number;
 }
 
+/** What an app lets its user lose in one campaign; one with a crowd is refused unless the other two are set, too. */
+export interface Caps {
+  /** Hard cap on the privacy loss. */
+  readonly maxEpsilon: number;
+  /** With a crowd: on what mixed answers reveal. */
+  readonly maxCrowdEpsilon?: number | undefined;
+  /** With a crowd, in the place of `maxEpsilon`: on the loss where relay and aggregator work together. */
+  readonly maxIfBothCollude?: number | undefined;
+}
+
 const SECOND = 1e3;
 const HOUR = 36e5;
 const DAY = 864e5;

@@ -1,6 +1,6 @@
 // A campaign that promises what its answers reveal once they are mixed with those of many devices: its checks, its caps and its words,
 // loaded for such a campaign alone. protocols/ldp_protocols/blanket.py has the mathematics.
-import type { Caps } from "../device/campaign.js";
+import type { Caps } from "../device/policy.js";
 import { among, check, isAbsent, isName, isPositive, must, optional, whole } from "../document/checks.js";
 import type { CheckCrowd } from "../document/campaign.js";
 import type { Campaign, Crowd, Question } from "../document/types.js";
@@ -8,7 +8,7 @@ import { ensure } from "../errors.js";
 import { decimal, larger, within, type Ratio } from "../exact/rationals.js";
 import { ONE } from "../mechanisms/mechanism.js";
 import { short } from "../values.js";
-import { written, type Told } from "../words.js";
+import { written, type InACrowd } from "../words.js";
 
 const LEAST_DEVICES = 100;
 const MOST_DEVICES = 2 ** 30;
@@ -200,10 +200,7 @@ function oddsOf(epsilon: number): string {
 }
 
 /** What a campaign with a crowd says in the place of what one with a gateway does. */
-export function inACrowd(
-  { privacy: { crowd }, realisedEpsilon }: Campaign<any>,
-  [[, told], , [, more, sealed]]: readonly [Told, Told, Told],
-): readonly [Told, Told, Told] {
+export const inACrowd: InACrowd = ({ privacy: { crowd }, realisedEpsilon }, [[, told], , [, more, sealed]]) => {
   const { epsilon, delta, devices } = crowd!;
   const first = { ...told, odds: oddsOf(realisedEpsilon), crowd_odds: oddsOf(epsilon) };
   const mixed = { devices: grouped(devices), crowd_epsilon: written(epsilon) };
@@ -227,4 +224,4 @@ export function inACrowd(
         "{crowd_epsilon} (delta {crowd_delta}) is about you.",
     ],
   ];
-}
+};
