@@ -108,8 +108,9 @@ class Node:
         for peer in self.peers:
             await self.settled_with(session, peer)
         self.quiet = True
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not await self.all_peers(session, "quiet") and time.monotonic() < end:
+        for _ in range(round(PATIENCE_SECONDS / PAUSE_SECONDS)):
+            if await self.all_peers(session, "quiet"):
+                break
             await asyncio.sleep(PAUSE_SECONDS)
         told = {peer: await ask(session, f"{peer}/now", {}) for peer in self.peers}
         left = sum(one["weight"] for one in told.values() if one)
