@@ -5,8 +5,8 @@ moments are exact; from a private round they are the unbiased estimates of what 
 record was needed, and fitting is post-processing that costs no privacy.
 
 * PCA: eigenvectors of the covariance.
-* DCA (Kung 2014, "Discriminant component analysis for privacy protection"): generalised eigenvectors of
-  (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. That of k classes has k - 1
+* DCA (Kung 2017, "Discriminant component analysis for privacy protection and visualization of big data"): generalised
+  eigenvectors of (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. That of k classes has k - 1
   directions; whatever came after them would tell nothing, and take its part of the devices.
 """
 
@@ -165,8 +165,8 @@ def fit_projection(
         raise ValueError(f"{size} inputs have 1 to {size} components, not {components}")
     if method != "pca" and components >= moments.classes:
         raise ValueError(
-            f"{moments.classes} classes differ in {moments.classes - 1} directions: a further one of DCA tells nothing "
-            f"and takes devices from the others; ask for fewer components than classes, not {components}"
+            f"{moments.classes} classes with enough records differ in {moments.classes - 1} directions: a further one of DCA "
+            f"tells nothing and takes devices from the others; ask for fewer components than classes, not {components}"
         )
     directions = _directions(moments, method, ridge, signal_ridge)[:, :components].T
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))

@@ -132,9 +132,12 @@ def test_impossible_fits_say_what_would_be_right(campaign):
         (lambda: fit_projection(moments, "pca", 5), "4 inputs have 1 to 4 components, not 5"),
         (
             lambda: fit_projection(moments, "dca", 3),
-            "3 classes differ in 2 directions: a further one of DCA tells nothing",
+            "3 classes with enough records differ in 2 directions",
         ),
-        (lambda: fit_projection(exact(campaign, frame.assign(**{"class": "a"})), "dca", 1), "1 classes differ in 0"),
+        (
+            lambda: fit_projection(exact(campaign, frame.assign(**{"class": "a"})), "dca", 1),
+            "1 classes with enough records differ in 0",
+        ),
         (lambda: fit_projection(moments, "ica", 1), "must be one of pca, dca"),
         (lambda: fit_projection(moments, "dca", 1, ridge=-1), "ridges must be at least 0"),
         (lambda: fit_projection(exact(campaign, frame.assign(x1=5.0)), "dca", 1, ridge=0), "use a ridge above 0"),
