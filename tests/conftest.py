@@ -6,6 +6,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+# Before anybody imports numpy: threads of linear algebra that wait for one another on a busy machine take many times as
+# long as one, here and in the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from forked import programs
 from hypothesis import HealthCheck, settings

@@ -171,6 +171,29 @@ test("a withdrawal that could not be stored holds in this process until a later 
   assert.equal(server.uploads.length, 1);
 });
 
+test("a consent ends what could not be stored of a withdrawal, whatever the clock says", async () => {
+  for (const later of [0, -1]) {
+    let [full, now] = [false, 5];
+    const storage = memoryStorage();
+    const change = async (...given) => {
+      if (full) throw new LdpError("storage-full");
+      return storage.change(...given);
+    };
+    const device = deviceOn({ ...storage, change }, aggregator(), { now: () => now });
+    const [campaign, other] = [ONE, documents["oue-sign"].id].map((one) =>
+      device.campaign(URL_OF_TESTS, one, { maxEpsilon: 1 }),
+    );
+    await campaign.grant();
+    await other.grant();
+    full = true;
+    for (const one of [campaign, other]) await assert.rejects(one.withdraw(), (error) => error.code === "storage-full");
+    full = false;
+    now += later;
+    await campaign.grant();
+    assert.deepEqual([await campaign.consented(), await other.consented()], [true, false]);
+  }
+});
+
 test("a no that could not be stored is remembered as long as the process", async () => {
   const storage = {
     ...memoryStorage(),

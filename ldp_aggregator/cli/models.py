@@ -27,7 +27,7 @@ from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
-from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, series_rows
+from ldp_aggregator.learning.series import ALL_WINDOWS, INTERVALS_MEAN, NOW, series_rows
 from ldp_aggregator.service.publishing import (
     USELESS,
     UntrainableError,
@@ -204,7 +204,7 @@ def _tell_series(
         say(frame.to_csv(index=False).rstrip("\n"))
         return
     say(frame.drop(columns=["from", "question"]).to_string(index=False, na_rep="", float_format="{:.4f}".format))
-    say("")
+    say(f"\n{INTERVALS_MEAN} Below jump_missed, a jump of one cell before the window may be missed.\n")
     tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
 
 

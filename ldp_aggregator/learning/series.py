@@ -2,23 +2,25 @@
 them, with intervals, and what a model of the present is made of.
 
 In window t = 1 .. T, n_t devices that were drawn by lot answer a question, each once in its life. The estimates y_t of
-its cells are unbiased and independent from window to window, and the levels x_t of the population move between windows:
+its cells are unbiased and independent from window to window, and the level x_t of a cell moves between windows:
 
-    y_t = x_t + e_t,   Var e_t = R_t = r_t + f (1 - f) / n_t,       x_t = x_{t-1} + d_t,   Var d_t = q + j_t,
+    y_t = x_t + e_t,   Var e_t = R_t = r_t + f (1 - f) / n_t,
+    x_t = w_t + b u_t,   w_t = w_{t-1} + d_t,   Var d_t = q,
 
 r_t being the variance of the mechanism's noise. Who is asked in a window is a sample of the population: without
 f (1 - f) / n_t the smoother takes that sampling for drift, and at a large epsilon, where it is most of the noise, gains
 hardly anything (still population, 100,000 devices in 52 windows, epsilon 4: root mean squared error of .0059 in place
 of .0005). f is the level itself: pooled over all windows first, then as smoothed with that.
 
-*Drift.* q is one for all cells of a question, and seldom well known. It is not fixed at its most likely value: every q
-of a grid, 0 among them, smooths, and the results are mixed by likelihood, so that intervals hold what is not known of
-q. The likelihood is that of the innovations; of k cells, whose levels add up to a constant, k - 1 tell something.
+*Hypotheses.* q is any of a grid, 0 among them; u_t is nothing, a jump before any one of the windows, or a trend, and b
+normal. No test decides: a cell's levels under all of these are mixed by prior and likelihood, so that intervals hold
+what is not known of them. A shape's weight b is normal given the filter's innovations of y and of u (the shocks of de
+Jong and Penzer 1998), so that one pass of a filter over y and all u serves all shapes and sizes.
 
-*Jumps.* For each window the shock u_t that would best explain it (de Jong and Penzer 1998) is compared with its
-standard error; u_t looks at all windows on both sides, and the innovation of its own window alone would see only large
-jumps. Over the cells the squares add up to a chi-square of k - 1 degrees. Where the largest is less probable than
-:data:`ALARM` over all windows (Bonferroni), j_t becomes what it exceeds its expectation by, and so on.
+*Cells* of a question add up to a constant: what moves in one moves in others. Each cell's prior is what the other cells
+tell: a move that any of them makes counts in full, standing still by their average. As a cell's own likelihood is taken
+to the power :data:`_CAUTION`, it moves as others do until it clearly stands still, or alone until it clearly does not:
+a level that moves by about its noise would else be taken for one that stands.
 
 All of this is a function of reports, and so post-processing: for any two lives of a device it adds nothing to what its
 one report gives away.
@@ -31,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -45,15 +48,27 @@ from ldp_protocols.document.questions import INDEX, PRODUCT
 
 ALL_WINDOWS: Final = "all"
 NOW: Final = "now"
+INTERVALS_MEAN: Final = (
+    "An interval of 95 % holds the level in 95 of 100 windows on average over cells, and in about 90 of a cell that "
+    "moves alone; next to a jump that is missed it may not hold."
+)
 
-ALARM: Final = 0.01
-"""The chance of finding a jump in a series without one."""
-
-_MOST_JUMPS: Final = 4
-_STEP: Final = 1.5
+_STEP: Final = 2.5
 """The ratio of a drift variance of the grid to the one before."""
 _VAGUE: Final = 1e4
 """The variance of a level before the first answers; levels are 1 at most."""
+_JUMP: Final = 0.35
+"""The prior probability of a jump before any of the windows."""
+_TREND: Final = 0.6
+"""That of a trend over all of them."""
+_CAUTION: Final = 0.4
+"""The power that a cell's own likelihood is taken to."""
+_OWN: Final = 2.5
+"""A cell's own prior counts for this over the root of the number of cells, 1 at most, beside what the others tell."""
+MISSED: Final = 6.0
+"""Standard errors of a jump of one cell from where on its cell's intervals hold again in 9 of 10 windows."""
+_MOST: Final = 1 << 19
+"""Numbers of an array: so many cells are smoothed together; one that has more is looked through for fewer jumps."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +119,14 @@ def _series(question: Question, shares: Array, windows: Sequence[QuestionEstimat
 def present(campaign: Campaign, tally: Tally) -> Tally:
     """The tally of a campaign with windows as of its last answers: each window has the weight that the filter gives it.
 
-    A question's weights are its average cell's, 0 before a jump; reports are as many as tell as much without drift.
+    A question's weights are its average cell's; reports are as many as tell as much without drift.
     """
     now = Tally(campaign.one_window)
     for place, one in enumerate(series_of(campaign, tally)):
         if not one.n.any():
             continue
-        per_answer = float(one.per_answer.mean())
-        weights, variance = _weights(per_answer, one)
-        known = min(per_answer / variance, float(one.n.sum()))
+        known = min(float(one.per_answer.mean() / one.levels.filtered.variance[-1].mean()), float(one.n.sum()))
+        weights = one.levels.weights
         for weight, window, n in zip(weights, tally.windows, one.n, strict=False):  # The rest has no answers.
             if n:
                 now.counts[place] += np.rint(known * weight / n * window.counts[place]).astype(np.int64)
@@ -120,22 +134,10 @@ def present(campaign: Campaign, tally: Tally) -> Tally:
     return now
 
 
-def _weights(per_answer: float, one: QuestionSeries) -> tuple[Array, float]:
-    """Return what the local level gives every window's estimate in the present one, and the variance of their sum."""
-    weights, variance = np.zeros(len(one.n)), np.inf
-    for window, n in enumerate(one.n):
-        variance = np.inf if window in one.levels.jumps else variance + one.levels.drift
-        if n:
-            noise = per_answer / n
-            gain = 1.0 if np.isinf(variance) else variance / (variance + noise)
-            weights *= 1 - gain
-            weights[window] = gain
-            variance = gain * noise
-    return weights, float(variance)
-
-
 def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> list[dict[str, Any]]:
-    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals."""
+    """A row for every window (or the given one), question and cell: alone, filtered and smoothed, with intervals;
+    ``jump_missed`` is the size of a jump before the window below which it may be missed.
+    """
     if campaign.windows is None:
         raise ValueError(f"campaign {campaign.id} has no windows")
     rows = []
@@ -150,7 +152,9 @@ def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> 
                 "feature": one.question.feature,
                 "n": int(one.n[place]),
             }
-            rows += [head | name | _told(one, place, cell) for cell, name in enumerate(named)]
+            missed = float(one.levels.missed[place])
+            last = {"jump_missed": missed if math.isfinite(missed) else None}
+            rows += [head | name | _told(one, place, cell) | last for cell, name in enumerate(named)]
     return rows
 
 
@@ -173,15 +177,16 @@ def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
 class Series:
     """The levels of a question's cells, arrays of shape (windows, cells), variances infinite where nothing is known.
 
-    ``filtered`` is known of a window from it and those before, given the jumps, the last is the present; ``smoothed``
-    from all of them. ``drift`` is the most likely variance of a level's change from one window to the next, beside
-    ``jumps``, the windows before which the levels jumped, ascending.
+    ``filtered`` is known of a window from it and those before, the last is the present; ``smoothed`` from all of them.
+    ``weights``, shape (windows,), is what the average cell's present makes of each window: at least 0, adding up to 1.
+    ``missed``, shape (windows,), is what a jump of one cell before a window, the average one, exceeds where it is not
+    missed; next to one that is, intervals may leave the level out.
     """
 
     filtered: Cells
     smoothed: Cells
-    drift: float
-    jumps: tuple[int, ...]
+    weights: Array
+    missed: Array
 
 
 def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
@@ -194,7 +199,7 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
     asked = answers > 0
     if not asked.any():
         unknown = Cells.normal(np.zeros(estimates.shape), np.full(estimates.shape, np.inf))
-        return Series(unknown, unknown, 0.0, ())
+        return Series(unknown, unknown, np.zeros(len(answers)), np.full(len(answers), np.inf))
     values, counts = np.where(asked[:, None], estimates, 0.0), np.where(asked, answers, np.inf)[:, None]
     own_noise = np.where(asked[:, None], noise, np.inf)
 
@@ -204,24 +209,18 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
 
     pooled = (values / own_noise).sum(axis=0) / (1 / own_noise).sum(axis=0)
     first = with_sampling(pooled)
-    drift = _drifts(values[asked], first[asked])
-    still = np.zeros(len(values))
-    plug_in = _mix(_backward(_forward(values, first, drift, still), drift, still)).value
-    variance, jumps = with_sampling(plug_in), still
-    found = _forward(values, variance, drift, jumps)
-    for _ in range(_MOST_JUMPS):
-        window, size = _jump(found)
-        if not size:
-            break
-        jumps = jumps + size * (np.arange(len(values)) == window)
-        found = _forward(values, variance, drift, jumps)
-    filtered, smoothed = _mix(found), _mix(_backward(found, drift, jumps))
+    typical = 1 / float(np.mean(1 / first[asked]))
+    drifts, values = _drifts(values[asked], typical), values - pooled
+    size = max(10 * typical, float(np.ptp(values[asked], axis=0).max()) ** 2)
+    plain = _Hypotheses(drifts, size, np.zeros((len(values), 0)), np.zeros(0))
+    variance = with_sampling(_judged(values, first, plain).smoothed.value + pooled)
+    found = _judged(values, variance, _Hypotheses(drifts, size, *_shapes(len(values), len(drifts))))
     nothing = np.cumsum(asked)[:, None] == 0
     return Series(
-        Cells.normal(filtered.value, np.where(nothing, np.inf, filtered.variance)),
-        smoothed,
-        float(drift[found.best]),
-        tuple(np.flatnonzero(jumps).tolist()),
+        Cells.normal(found.filtered.value + pooled, np.where(nothing, np.inf, found.filtered.variance)),
+        Cells.normal(found.smoothed.value + pooled, found.smoothed.variance),
+        found.weights,
+        found.missed,
     )
 
 
@@ -240,90 +239,155 @@ def foreseen_variances(drift: float, variance: float, windows: int) -> tuple[flo
     return max((root - drift) / 2, least), max(drift * variance / root if root else 0.0, least)
 
 
-class _Passed(NamedTuple):
-    """The levels under every drift variance of the grid, shape (windows, drifts, cells), and the filter's steps."""
+class _Hypotheses(NamedTuple):
+    """Drift variances, shape (drifts,), by shapes u of levels, shape (windows, shapes), or none."""
 
-    levels: Array
-    variances: Array
-    innovations: Array
-    totals: Array
-    gains: Array
-    likelihoods: Array
-    """Logarithms for the windows so far, shape (windows, drifts)."""
+    drifts: Array
+    size: float
+    """The variance of b, of a jump or of a trend from end to end."""
+    shapes: Array
+    chances: Array
+    """Prior probabilities of the shapes; the rest has none."""
 
     @property
-    def best(self) -> int:
-        return int(self.likelihoods[-1].argmax())
+    def prior(self) -> Array:
+        """Shape (drifts, 1 + shapes), adding up to 1; first is no drift and no shape."""
+        every = np.array([1 - self.chances.sum(), *self.chances])
+        return np.tile(every / len(self.drifts), (len(self.drifts), 1))
 
 
-def _drifts(values: Array, variance: Array) -> Array:
+def _drifts(values: Array, typical: float) -> Array:
     """Drift variances to try: 0, and from `R / T`, the variance of the series' mean, to more than its steps have."""
-    typical = 1 / float(np.mean(1 / variance))
-    steps = float(np.mean(np.diff(values, axis=0) ** 2)) if len(values) > 1 else 0.0
+    steps = float((np.diff(values, axis=0) ** 2).mean(axis=0).max()) if len(values) > 1 else 0.0
     low, high = typical / len(values) ** 2, max(10 * typical, 4 * steps)
     return np.concatenate([[0.0], np.geomspace(low, high, math.ceil(math.log(high / low, _STEP)))])
 
 
-def _forward(values: Array, variance: Array, drift: Array, jumps: Array) -> _Passed:
+def _shapes(windows: int, drifts: int) -> tuple[Array, Array]:
+    """Return jumps, before every window or as many as there is room for, with a trend last; and their prior."""
+    most = max(1, min(windows - 1, _MOST // (windows * drifts)))
+    time, places = np.arange(windows), np.linspace(windows - 1, 1, most).round()[::-1] if windows > 1 else np.zeros(0)
+    jumps = (time[:, None] >= places).astype(np.float64)
+    if windows < 3:
+        return jumps, np.full(len(places), _JUMP / max(len(places), 1))
+    trend = time / (windows - 1) - 0.5
+    return np.column_stack([jumps, trend]), np.array([*np.full(most, _JUMP / most), _TREND])
+
+
+class _Passed(NamedTuple):
+    """A filter's levels under every drift, of y and of the shapes, (windows, drifts, cells, 1 + shapes), with their
+    variances, (windows, drifts, cells); and for the windows so far the log likelihoods without a shape, and for each
+    shape u the sums of i_u^2 / F and of i_u i_y / F over innovations i of variance F.
+    """
+
+    levels: Array
+    variances: Array
+    likelihoods: Array
+    information: Array
+    shocks: Array
+
+
+def _forward(values: Array, variance: Array, told: _Hypotheses) -> _Passed:
     """Filter (Kalman), where an infinite ``variance`` is that of a window without answers."""
-    cells = values.shape[1]
-    level, spread = np.zeros((len(drift), cells)), np.full((len(drift), cells), _VAGUE)
-    telling = max(cells - 1, 1) / cells
-    likelihood, kept = np.zeros(len(drift)), []
-    for value, own, jump in zip(values, variance, jumps, strict=True):
-        spread = spread + drift[:, None] + jump
-        total, innovation = spread + own, value - level
-        gain = spread / total
-        level, spread = level + gain * innovation, spread * (1 - gain)
+    drifts, cells, shapes = len(told.drifts), values.shape[1], told.shapes.shape[1]
+    level, spread = np.zeros((drifts, cells, 1 + shapes)), np.full((drifts, cells), _VAGUE)
+    likelihood = np.zeros((drifts, cells))
+    information = shocks = np.zeros((drifts, cells, shapes))
+    kept = []
+    for window, (value, own, shape) in enumerate(zip(values, variance, told.shapes, strict=True)):
+        spread = spread + told.drifts[:, None] * (window > 0)
         if np.isfinite(own).all():
-            likelihood = likelihood - 0.5 * telling * (np.log(total) + innovation**2 / total).sum(axis=1)
-        kept.append((level, spread, innovation, total, gain, likelihood))
+            total = spread + own
+            innovation = np.column_stack([value, np.broadcast_to(shape, (cells, shapes))]) - level
+            gain = spread / total
+            level, spread = level + gain[:, :, None] * innovation, gain * own
+            likelihood = likelihood - 0.5 * (np.log(total) + innovation[:, :, 0] ** 2 / total)
+            weighed = innovation[:, :, 1:] / total[:, :, None]
+            information = information + weighed * innovation[:, :, 1:]
+            shocks = shocks + weighed * innovation[:, :, :1]
+        kept.append((level, spread, likelihood, information, shocks))
     return _Passed(*map(np.stack, zip(*kept, strict=True)))
 
 
-def _backward(passed: _Passed, drift: Array, jumps: Array) -> _Passed:
-    """Smooth (Rauch, Tung and Striebel 1965); every window has the likelihood of them all."""
+def _backward(passed: _Passed, drifts: Array) -> _Passed:
+    """Smooth (Rauch, Tung and Striebel 1965); every window has seen them all."""
     levels, variances = passed.levels.copy(), passed.variances.copy()
     for t in range(len(levels) - 2, -1, -1):
-        ahead = variances[t] + drift[:, None] + jumps[t + 1]
+        ahead = variances[t] + drifts[:, None]
         gain = variances[t] / ahead
-        levels[t] += gain * (levels[t + 1] - levels[t])
+        levels[t] += gain[:, :, None] * (levels[t + 1] - levels[t])
         variances[t] += gain**2 * (variances[t + 1] - ahead)
-    all_windows = np.broadcast_to(passed.likelihoods[-1], passed.likelihoods.shape)
-    return passed._replace(levels=levels, variances=variances, likelihoods=all_windows)
+    return _Passed(levels, variances, *(seen[-1:] for seen in passed[2:]))
 
 
-def _mix(passed: _Passed) -> Cells:
-    """Mix the levels under every drift variance by likelihood, all being equally likely at first."""
-    weights = np.exp(passed.likelihoods - passed.likelihoods.max(axis=1, keepdims=True))
-    weights = (weights / weights.sum(axis=1, keepdims=True))[:, :, None]
-    value = (weights * passed.levels).sum(axis=1)
-    apart = (passed.levels - value[:, None]) ** 2
-    return Cells.normal(value, (weights * (passed.variances + apart)).sum(axis=1))
+def _evidence(passed: _Passed, size: float) -> Array:
+    """Return the log likelihood of every hypothesis from the windows so far, shape (windows, drifts, cells, ...)."""
+    plain, told = passed.likelihoods[..., None], 1 + size * passed.information
+    return np.concatenate([plain, plain + 0.5 * (size * passed.shocks**2 / told - np.log(told))], axis=-1)
 
 
-def _jump(passed: _Passed) -> tuple[int, float]:
-    """Return the window before which the levels most likely jumped, and the jump's variance; 0 where none did.
+def _posterior(logarithms: Array) -> Array:
+    """Return weights that add up to 1 over a cell's hypotheses."""
+    weights = np.exp(logarithms - logarithms.max(axis=(1, 3), keepdims=True))
+    return np.asarray(weights / weights.sum(axis=(1, 3), keepdims=True))
 
-    At the most likely drift, backward from r = N = 0: r <- i / F + (1 - g) r and N <- 1 / F + (1 - g)^2 N, with
-    innovation i of variance F and gain g. The shock before a window is r / N with variance 1 / N.
+
+def _mix(passed: _Passed, weights: Array, told: _Hypotheses) -> Cells:
+    """Mix the levels under all hypotheses by weight."""
+    plain, rest = passed.levels[..., 0], told.shapes[:, None, None, :] - passed.levels[..., 1:]
+    variance = told.size / (1 + told.size * passed.information)
+    mean, of_shape = variance * passed.shocks, weights[..., 1:]
+    shifted, share = (of_shape * mean * rest).sum(axis=-1), weights.sum(axis=-1)
+    value = (share * plain + shifted).sum(axis=1)
+    squares = share * (passed.variances + plain**2) + 2 * plain * shifted
+    squares += (of_shape * (variance + mean**2) * rest**2).sum(axis=-1)
+    return Cells.normal(value, np.maximum(squares.sum(axis=1) - value**2, 0.0))
+
+
+def _present(passed: _Passed, smoothed: _Passed, weights: Array, variance: Array, told: _Hypotheses) -> Array:
+    """Return what the last level makes of every window's estimates, shape (windows, cells): gains, and the weight of
+    each in b, `M^-1 u = R^-1 (u - smoothed u)` for y of covariance M without the shape.
     """
-    cells = passed.levels.shape[2]
-    r = information = np.zeros(cells)
-    most, found, size = 0.0, 0, 0.0
-    for t in range(len(passed.levels) - 1, 0, -1):
-        innovation, total, gain = (part[t, passed.best] for part in (passed.innovations, passed.totals, passed.gains))
-        r = innovation / total + (1 - gain) * r
-        information = 1 / total + (1 - gain) ** 2 * information
-        squares = float((r**2 / np.maximum(information, 1 / _VAGUE)).sum())
-        if squares > most:
-            most, found, size = squares, t, (squares - cells) / float(information.sum())
-    degrees = max(cells - 1, 1)
-    improbable = _chi_square_tail(most * degrees / cells, degrees) * (len(passed.levels) - 1) < ALARM
-    return found, size if improbable else 0.0
+    gains = passed.variances / variance[:, None]
+    later = np.cumprod(np.concatenate([np.ones_like(gains[:1]), 1 - gains[:0:-1]]), axis=0)[::-1]
+    rest = told.shapes[:, None, None, :] - smoothed.levels[..., 1:]
+    pull = weights[..., 1:] * told.size / (1 + told.size * smoothed.information[0]) * rest[-1]
+    plain = (weights.sum(axis=-1) * gains * later).sum(axis=1)
+    return np.asarray(plain + np.einsum("kcs,tkcs->tc", pull, rest) / variance)
 
 
-def _chi_square_tail(value: float, degrees: int) -> float:
-    """Return the chance of a chi-square beyond ``value``, by Wilson and Hilferty's cube root."""
-    spread = 2 / (9 * degrees)
-    return math.erfc(((value / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread)) / 2
+def _judged(values: Array, variance: Array, told: _Hypotheses) -> Series:
+    """Mix all hypotheses, each cell's with a prior from what the others tell."""
+    windows, cells = values.shape
+    together = max(1, _MOST // (windows * told.prior.size))
+    parts = [slice(start, start + together) for start in range(0, cells, together)]
+    own = told.prior * min(1.0, _OWN / math.sqrt(cells))
+    alone, counts = own / cells, np.full(own.shape, float(max(cells - 1, 1)))
+    alone[0, 0], counts[0, 0] = 1 - alone.sum() + alone[0, 0], 1.0
+
+    @lru_cache(maxsize=1)
+    def heard(place: int) -> tuple[_Passed, Array, Array]:
+        passed = _forward(values[:, parts[place]], variance[:, parts[place]], told)
+        evidence = _evidence(passed, told.size)
+        return passed, evidence, _posterior(evidence + np.log(alone)[:, None])
+
+    total = sum(heard(place)[2].sum(axis=2, keepdims=True) for place in range(len(parts)))
+    kept = []
+    for place, part in enumerate(parts):
+        passed, evidence, opinions = heard(place)
+        prior = own[:, None] + counts[:, None] * np.maximum(total - opinions, 0.0)
+        weights = _posterior(_CAUTION * evidence + np.log(prior))
+        smoothed = _backward(passed, told.drifts)
+        information = (weights[-1].sum(axis=-1, keepdims=True) * passed.information[-1]).sum(axis=0)
+        filtered, past = _mix(passed, weights, told), _mix(smoothed, weights[-1:], told)
+        now = _present(passed, smoothed, weights[-1], variance[:, part], told)
+        kept.append((filtered.value, filtered.variance, past.value, past.variance, now, information.T))
+    *levels, now, information = (np.concatenate(one, axis=1) for one in zip(*kept, strict=True))
+    now = np.maximum(now.mean(axis=1), 0.0)
+    with np.errstate(divide="ignore"):
+        sizes = MISSED * np.sqrt((1 / information).mean(axis=1))
+    missed = np.full(windows, np.inf)
+    jumps = told.shapes[0] == 0  # A trend starts below.
+    if jumps.any():
+        missed[1:] = np.interp(np.arange(1, windows), told.shapes[:, jumps].argmax(axis=0), sizes[jumps])
+    return Series(Cells.normal(*levels[:2]), Cells.normal(*levels[2:]), now / now.sum(), missed)

@@ -47,7 +47,14 @@ def parse_draft(text: bytes, *, toml: bool) -> dict[str, Any]:
 
 
 def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:
-    """Refuse what a federated campaign cannot be. Raises DraftError."""
+    """Refuse what a federated campaign cannot be, and a crowd of more than are counted. Raises DraftError."""
+    crowd = campaign.privacy.crowd
+    if crowd is not None and federated:
+        raise DraftError("privacy.crowd", "is of answers of devices; a federated campaign has none")
+    if crowd is not None and max_reports is not None and max_reports < crowd.devices:
+        raise DraftError(
+            "max_reports", f"is {max_reports:,}, and nothing is shown before {crowd.devices:,} have answered"
+        )
     if federated and campaign.asks != MODEL:
         raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
     if federated and campaign.windows is not None:

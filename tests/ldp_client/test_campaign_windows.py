@@ -7,11 +7,13 @@ from datetime import datetime, timezone
 import pytest
 from records import RECORD, Untouchable
 
-from ldp_client import RefusedError
+from ldp_client import Policy, RefusedError
+from ldp_client.campaign import _expiry
 from ldp_client.draw import draw_questions, draw_window
 from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
 from ldp_protocols import decode_upload
+from ldp_protocols.document.windows import WINDOW_GRACE
 
 CLOCK_TOLERANCE = 24 * 3600.0
 
@@ -37,6 +39,16 @@ def start(join, campaign, tmp_path):
         return device, part, draw_window(campaign, secret) if secret else None
 
     return make
+
+
+@pytest.mark.parametrize(("age", "expires"), [(WEEK, WEEK), (100 * WEEK, WEEK + WINDOW_GRACE.total_seconds())])
+def test_an_answer_is_given_up_with_its_window_and_at_the_policys_age_at_the_latest(campaign, clock, age, expires):
+    """Of the first window, by its place among all that are asked, and of the third two windows later."""
+    per_window, policy = len(campaign.questions), Policy(report_age=age)
+    for window in (0, 2):
+        for asked in (window * per_window, (window + 1) * per_window - 1):
+            at = clock.now + window * WEEK
+            assert _expiry(campaign, asked, at, policy) == at + expires
 
 
 def test_a_device_answers_in_its_window_and_in_no_other(start, server, campaign, clock):

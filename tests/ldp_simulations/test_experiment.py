@@ -5,6 +5,7 @@ accidents on the way happen as often as asked, and only to uploads.
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,12 @@ from ldp_aggregator import Tally, estimate
 from ldp_aggregator.counting.payloads import refusals
 from ldp_client import TransportError
 from ldp_client.network.transport import Request, Response
-from ldp_protocols import Campaign, encode_upload
+from ldp_protocols import Campaign, decode_upload, encode_upload
 from ldp_protocols.mechanisms import DISCRETE
 from ldp_simulations import SeededCoins, simulate
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.columns import Columns
-from ldp_simulations.devices import Delivery, Network, _Crew, lying_reports
+from ldp_simulations.devices import Behaviour, Delivery, Network, _Crew, lying_reports, run_devices
 from ldp_simulations.experiment import Aggregator, Plan, Watcher, run, temporary_aggregator
 from ldp_simulations.fidelities import relayed_upload
 from ldp_simulations.tables import Table
@@ -86,12 +87,13 @@ def test_a_relayed_upload_has_the_law_of_the_devices_reports(privacy):
 class Server:
     """Answers everything, and remembers the bodies."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: bytes = b"{}") -> None:
+        self.answer = answer
         self.bodies: list[bytes | None] = []
 
     def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
         self.bodies.append(request.body)
-        return Response(200, {}, b"{}")
+        return Response(200, {}, self.answer)
 
 
 def test_a_lost_answer_was_counted_by_the_server_and_is_an_error_on_the_device_and_only_uploads_meet_accidents():
@@ -128,6 +130,23 @@ def test_of_what_a_relay_brings_every_answer_of_every_device_counts_but_those_th
     draft = {**SOURCE.draft, "privacy": {"epsilon": 20.0, "answers": answers}}
     result = run(Refusing(), replace(SOURCE, draft=draft), Plan(300, seed=1, clients=1), Network())
     assert (result.delivery.devices, result.delivery.accepted) == (300, 300 * each - 3)
+
+
+def test_a_devices_coins_are_those_of_its_number_among_all_that_answer():
+    campaign = Campaign.compile(SOURCE.draft)
+    place = SimpleNamespace(url="http://x", relay_url=None)
+
+    def answers(first, end):
+        """Questions and answers of liars; their ids are random whatever the seed."""
+        server, people = (
+            Server(b'{"rejected": []}'),
+            Table(SOURCE.people.frame[first:end], SOURCE.people.labels[first:end]),
+        )
+        run_devices(place, campaign, people, Network(server), seed=4, first=first, behaviour=Behaviour(1.0, 0))
+        (blocks,) = zip(*(decode_upload(body, campaign) for body in server.bodies), strict=True)
+        return sorted((block.question, block.payloads) for block in blocks)
+
+    assert sorted(answers(0, 20) + answers(20, 30)) == answers(0, 30) != sorted(answers(0, 20) + answers(0, 10))
 
 
 def test_two_deliveries_add_up_to_the_one_that_they_were_together():

@@ -26,7 +26,7 @@ from ldp_aggregator.estimation.cells import Z_95, cell_names
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
-from ldp_aggregator.learning.series import QuestionSeries, series_of
+from ldp_aggregator.learning.series import INTERVALS_MEAN, QuestionSeries, series_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import LABEL, PAIR
 from ldp_protocols.features import Feature, NumericFeature
@@ -237,6 +237,7 @@ class OverTime:
 
     windows: Sequence[Window]
     drawn: Sequence[Drawn]
+    intervals_mean: str = INTERVALS_MEAN
 
 
 def over_time(campaign: Campaign, tally: Tally) -> OverTime | None:
@@ -258,13 +259,13 @@ def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
     for one in series_of(campaign, tally, _MOST_CELLS):
         if one.question.kind == LABEL:
             lines = [_line(one, cell, name) for cell, name in enumerate(classes)]
-            yield _figure("over-time-label", campaign.label.name, lines)
+            yield _figure("over-time-label", campaign.label.name, lines, _missed(one))
         if one.question.kind == PAIR:
             names = cell_names(campaign, one.question) or []
             for place, of_class in enumerate(classes):
                 lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
                 title = f"{one.question.feature} and {campaign.label.name} = {of_class}"
-                yield _figure(f"over-time-{one.question.index}-{place}", title, lines)
+                yield _figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 
 def _line(one: QuestionSeries, cell: int, label: str) -> Line:
@@ -275,10 +276,20 @@ def _line(one: QuestionSeries, cell: int, label: str) -> Line:
     return Line(label, smoothed.value[:, cell].tolist(), low, high, dots)
 
 
-def _figure(key: str, title: str, lines: Sequence[Line]) -> Drawn:
+def _missed(one: QuestionSeries) -> str:
+    """Tell the jump into the last window that may be missed, and the least one anywhere; nothing where any may."""
+    last, least = (100 * float(size) for size in (one.levels.missed[-1], one.levels.missed.min()))
+    if not last < _PERCENT[1]:
+        return ""
+    best = f", by less than {least:.2g} where it is seen best" if least < last else ""
+    return f"A jump of one line by less than {last:.2g} points into the last window may be missed{best}."
+
+
+def _figure(key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
     shown = [lines[place] for place in sorted(largest)]
-    says = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
+    frequent = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
+    says = " ".join(filter(None, (frequent, missed)))
     columns = [
         [
             f"{_percent(value)} ({_percent(low)} to {_percent(high)})"

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.cli.common import add_reading, reading_of
 from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
-from ldp_aggregator.learning.series import foreseen_variances
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.learning.series import MISSED, foreseen_variances
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
@@ -34,6 +35,7 @@ from ldp_simulations.studies.planning import (
     Solution,
     Wish,
     alternatives,
+    cliff,
     devices_for_error,
     solve_devices,
     solve_epsilon,
@@ -117,6 +119,7 @@ def add_plan(groups: Groups, text: str) -> None:
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )
     add_json(parser)
+    add_reading(parser)
 
 
 def _measure(text: str) -> tuple[str, float]:
@@ -133,7 +136,7 @@ def _run(options: argparse.Namespace) -> None:
         windows = {**_WEEKLY, **(draft.get("windows") or {}), "count": options.windows}
         draft = {**draft, "opens": None, "closes": None, "windows": windows}
     if options.pilot:
-        source = source_with_schema(options.pilot, options.schema)
+        source = source_with_schema(options.pilot, options.schema, reading_of(options))
         pilot = source.people
         for note in source.notes:
             warn(f"note: {note}")
@@ -145,6 +148,13 @@ def _run(options: argparse.Namespace) -> None:
     plan = make_plan(campaign, half, devices, pilot)
     crowd = devices if campaign.windows is None else devices // campaign.windows.count
     plan["published"] = published_together([(campaign, crowd)], DEFAULT_DELTA, options.colluding).to_json()
+    if campaign.privacy.crowd is not None:
+        try:
+            found = cliff(campaign, draft, RELATIVE_ERRORS[0])
+        except ValueError as problem:
+            raise TableError(str(problem)) from None
+        needed = {"devices_needed": found.devices, "devices_locally": found.devices_locally}
+        plan["crowd"] = campaign.privacy.crowd.to_json() | {"cliff": found.honest} | needed
     if campaign.evaluation is not None:
         plan["evaluation"] = asdict(foresee(campaign, devices))
     if campaign.windows is not None:
@@ -179,6 +189,14 @@ def _run(options: argparse.Namespace) -> None:
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
     measure, target = options.accuracy or ("accuracy", None)
+    crowd = (draft["privacy"].get("crowd") or {}).get("devices")
+    if crowd is not None:
+        if options.epsilon or options.published_epsilon or (options.accuracy and options.devices):
+            raise argparse.ArgumentTypeError(
+                "the draft's crowd says what is published, and its local epsilon follows: give --devices, or --accuracy"
+            )
+        if options.accuracy is None:
+            options.devices = options.devices or crowd
     wish = Wish(options.published_epsilon, target, measure, options.colluding, REPEATS)
     if wish.published is None and wish.target is None:
         if options.devices is None:
@@ -256,7 +274,9 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
 
 
 def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
-    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed."""
+    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed; and what
+    jump into it may be missed.
+    """
     alone = [question["standard_error"] ** 2 * count for question in questions]
     levels = [foreseen_variances(_MOVE**2 / count, variance, count) for variance in alone]
     return {
@@ -265,6 +285,7 @@ def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, An
         "alone": [math.sqrt(variance) for variance in alone],
         "filtered": [math.sqrt(filtered) for filtered, _ in levels],
         "smoothed": [math.sqrt(smoothed) for _, smoothed in levels],
+        "missed": [MISSED * math.sqrt(own + before) for own, (before, _) in zip(alone, levels, strict=True)],
     }
 
 
@@ -302,6 +323,8 @@ def _print(plan: Mapping[str, Any]) -> None:
             f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
             f"{needed['half']:,} at half the epsilon"
         )
+    if "crowd" in plan:
+        _print_crowd(plan)
     if "windows" in plan:
         _print_windows(plan)
     if "evaluation" in plan:
@@ -312,14 +335,26 @@ def _print(plan: Mapping[str, Any]) -> None:
     say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
 
 
+def _print_crowd(plan: Mapping[str, Any]) -> None:
+    told = plan["crowd"]
+    say()
+    say(f"behind the relay, {told['devices']:,} in a batch, an answer's epsilon of {plan['epsilon']:g} counts for")
+    say("  " + ", ".join(f"{epsilon:.3g} where {share:.0%} are honest" for share, epsilon in told["cliff"]))
+    say(f"(delta {told['delta']:g}); {told['epsilon']:g} is promised, for {told['honest']:.0%}")
+    needed = f"{told['devices_needed']:,} devices so, {told['devices_locally']:,} at a local epsilon"
+    say(f"for errors of {RELATIVE_ERRORS[0]:.0%}: {needed} of {told['epsilon']:g}")
+
+
 def _print_windows(plan: Mapping[str, Any]) -> None:
     told = plan["windows"]
     each = plan["devices"] / told["count"]
     say()
     say(f"each of {told['count']} windows has {each:,.0f} of the devices; where shares move by {told['move']:g}")
-    say("(root mean square) from the first window to the last, the standard error of a window is")
-    say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8}")
-    for question, *errors in zip(plan["questions"], told["alone"], told["filtered"], told["smoothed"], strict=True):
+    say("(root mean square) from the first window to the last, the standard error of a window is; a jump of one cell")
+    say("into a window may be missed where it is smaller than the last column")
+    say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8} {'jump':>8}")
+    columns = (told[name] for name in ("alone", "filtered", "smoothed", "missed"))
+    for question, *errors in zip(plan["questions"], *columns, strict=True):
         say(f"{_in_words(question)[:32]:32} " + " ".join(f"{error:8.4f}" for error in errors))
 
 

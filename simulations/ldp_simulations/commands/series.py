@@ -21,8 +21,8 @@ with a part of it, lasting answers that are randomised again, or one answer by l
 
 Prints for every population and way the loss as it truly is (of lasting answers at least), the root mean squared error
 of a cell's frequency in the later three quarters of the windows with its standard error over the runs, and how many of
-the 95 % intervals hold. Filtered is what each window's present knew, without the windows after it. With --json one
-object with the same figures."""
+the 95 % intervals hold. Filtered is what is known of each window from those up to it. With --json one object with the
+same figures."""
 
 
 def add_series(groups: Groups, text: str) -> None:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.amplification import MOST_REPORTS
+from ldp_aggregator.amplification import MOST_REPORTS, campaign_blankets, epsilon_bound
 from ldp_aggregator.estimation.estimators import (
     Expectation,
     answers,
@@ -33,6 +33,7 @@ from ldp_aggregator.estimation.estimators import (
 )
 from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
 from ldp_protocols import Campaign, Question
+from ldp_protocols.blanket import blanket_of, keeps
 from ldp_protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from ldp_protocols.drafting import make_sign
 from ldp_protocols.exact import exact_epsilon
@@ -88,6 +89,46 @@ def devices_for_error(campaign: Campaign, relative_error: float) -> int:
         target = relative_error / len(expected.mean)
         needed = max(needed, float(variance_per_answer(question, expected).mean()) / target**2 / share)
     return math.ceil(needed)
+
+
+@dataclass(frozen=True)
+class Cliff:
+    """What a campaign with a crowd promises where only a share of it is honest, at its local epsilon: ``honest`` shares
+    with the (epsilon, delta) that the bound gives; and devices for an error, asked so and with the same guarantee
+    locally.
+    """
+
+    honest: tuple[tuple[float, float], ...]
+    delta: float
+    devices: int
+    devices_locally: int
+
+
+HONEST: Final = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1)
+
+
+def cliff(campaign: Campaign, draft: Mapping[str, Any], relative_error: float) -> Cliff:
+    """Look over the edge. Raises ValueError for a campaign without a crowd, and for a promise that half of its crowd
+    does not keep: there is no saying that more will be honest.
+    """
+    crowd = campaign.privacy.crowd
+    if crowd is None:
+        raise ValueError("a campaign without a crowd promises what each device computes by itself")
+    (blanket,) = campaign_blankets(campaign)
+    bounds = [
+        (share, epsilon_bound(blanket, int(share * crowd.devices), crowd.delta) or campaign.realised_epsilon)
+        for share in HONEST
+    ]
+    half, found = dict(bounds)[0.5], blanket_of(campaign.questions)
+    if found is None or not keeps(found, replace(crowd, honest=0.5)):
+        raise ValueError(
+            f"where half of the crowd is honest, epsilon is {half:.3g}, and {crowd.epsilon:g} is promised: say honest "
+            "= 0.5 in the draft, or less"
+        )
+    privacy = {"epsilon": crowd.epsilon}
+    locally = Campaign.compile({**draft, "privacy": privacy})
+    needed = (devices_for_error(one, relative_error) for one in (campaign, locally))
+    return Cliff(tuple(bounds), crowd.delta, *needed)
 
 
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:

@@ -7,8 +7,8 @@ Compared at the same claimed epsilon, for frequencies of :data:`CELLS` values in
   epsilon / 2; in every window it reports the lasting answer to its value, randomised again so that a single report
   loses epsilon / 4. The claim is epsilon / 2 for each of the two cells; what it truly loses is
   :func:`memoised_loss`.
-* *by lot*: every device answers once with epsilon, in a window drawn by lot; as it is, filtered (what each window's
-  present knew, of the windows up to then alone), and smoothed.
+* *by lot*: every device answers once with epsilon, in a window drawn by lot; as it is, filtered (what is known of
+  each window from those up to it) and smoothed.
 """
 
 from __future__ import annotations
@@ -121,12 +121,13 @@ def run_series(
     for epsilon in epsilons:
         split = _estimated(_mechanism(epsilon, windows), held, rng)
         by_lot = _estimated(_mechanism(epsilon, 1), asked, rng)
+        levels = smooth(*by_lot, answers)
         found: dict[str, Array | Cells] = {
             SPLIT: split[0],
             SPLIT_SMOOTHED: smooth(*split, everybody).smoothed,
             BY_LOT: by_lot[0],
-            FILTERED: _as_of_each_window(*by_lot, answers),
-            SMOOTHED: smooth(*by_lot, answers).smoothed,
+            FILTERED: levels.filtered,
+            SMOOTHED: levels.smoothed,
         }
         judged = {way: _judge(cells, held / devices, windows // 4) for way, cells in found.items()}
         judged[MEMOISED] = _judge(*_memoised(epsilon, times, devices, rng), windows // 4)
@@ -166,12 +167,6 @@ def _estimated(mechanism: AnyMechanism, holders: Integers, rng: np.random.Genera
     with np.errstate(divide="ignore", invalid="ignore"):  # Nobody may have drawn a window.
         estimates = np.where(answers > 0, (counts / (answers * analysis.unit) - q) / (p - q), 1 / CELLS)
         return estimates, np.broadcast_to(mechanism.noise_variance(1 / CELLS) / answers, estimates.shape)
-
-
-def _as_of_each_window(estimates: Array, noise: Array, answers: Array) -> Cells:
-    """The levels as each window's present knew them: nothing of later windows, also where there was a jump."""
-    known = [smooth(estimates[:t], noise[:t], answers[:t]).filtered for t in range(1, len(answers) + 1)]
-    return Cells.normal(np.stack([one.value[-1] for one in known]), np.stack([one.variance[-1] for one in known]))
 
 
 def _judge(found: Array | Cells, truth: Array, first: int) -> dict[str, float | None]:

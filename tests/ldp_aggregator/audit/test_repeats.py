@@ -1,11 +1,14 @@
 """What repeats among the ids of fresh devices is told, and chance is not."""
 
+import os
 from types import SimpleNamespace
 
+import msgpack
 import numpy as np
 import pytest
 
-from ldp_aggregator.audit.repeats import suspicious_lags, uneven_ids
+from ldp_aggregator.audit.asking.observations import Seen, read_tables
+from ldp_aggregator.audit.repeats import coins_within, suspicious_lags, uneven_ids
 
 RUNS = 80
 
@@ -42,3 +45,17 @@ def test_of_all_lags_the_one_at_which_answers_repeat_is_looked_at(lag, values):
     keys[randomly.random(2000) < 0.4] = 0
     assert any(found % lag == 0 for found in suspicious_lags(keys))
     assert suspicious_lags(np.zeros(2000, dtype=np.uint64)) == []
+
+
+@pytest.mark.parametrize("process", [0, 1])
+@pytest.mark.parametrize("person", [0, 1])
+def test_coins_that_come_again_in_one_process_of_one_person_are_told(process, person):
+    """In the other process, and of the other person, they are tossed anew."""
+    people, processes = (column.ravel() for column in np.indices((2, 2)).repeat(200, axis=2))
+    payloads = np.random.default_rng(5).integers(0, 8, people.size)
+    repeating = (people == person) & (processes == process)
+    payloads[repeating] = np.resize(payloads[repeating][:7], 200)
+    answers = [(msgpack.packb([1, [[0, os.urandom(16), bytes([payload])]]]),) for payload in payloads]
+    seen = Seen(2, people, processes, read_tables(answers))
+    told = [[alike.excessive(1e-6) for alike in coins_within(seen, one)] for one in (0, 1)]
+    assert [any(found) for found in told] == [person == 0, person == 1]

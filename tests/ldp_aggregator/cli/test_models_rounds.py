@@ -18,6 +18,7 @@ from voters import people
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.cli import models
+from ldp_aggregator.learning.series import INTERVALS_MEAN
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
 from ldp_client.draw import draw_window
@@ -206,7 +207,9 @@ def test_windows_are_told_apart_smoothed_and_learned_from_as_of_now(series, run,
     assert [float(row["alone"]) for row in alone] == pytest.approx(rain_under_clouds)
     assert all(float(row["smoothed_low"]) <= float(row["smoothed"]) <= float(row["smoothed_high"]) for row in smoothed)
     assert float(alone[3]["filtered"]) > 0.3
-    assert "window" in run("estimates", campaign_id, "--smooth", "--window", 4)[1]
+    assert {row["jump_missed"] for row in smoothed if row["window"] == "1"} == {""}
+    assert float(alone[2]["jump_missed"]) < float(alone[3]["jump_missed"])
+    assert INTERVALS_MEAN in run("estimates", campaign_id, "--smooth", "--window", 4)[1]
     assert "no answers" in refused("estimates", campaign_id, "--window", 5)
     assert "6 windows" in refused("estimates", campaign_id, "--window", 7)
     models = {}

@@ -6,11 +6,13 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import ldp_aggregator.dashboard
 from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.dashboard.overview import points_of
 from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, History, Readings, refused_by, thinned
 from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
@@ -96,6 +98,27 @@ def test_samples_become_rarer_the_further_they_reach_back():
     assert kept[-1] > 990
     assert {number for _, number in history.of("b")} == {number for number in kept if number % 2 == 0}
     assert history.of("c") == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "created", "points"),
+    [
+        ((10, 20), 15, [(15, 0), (20, 5), (30, 7)]),
+        ((10, 20), 10, [(10, 0), (20, 5), (30, 7)]),
+        ((10, 20), 9, [(20, 5), (30, 7)]),
+        ((), 15, [(30, 7)]),
+    ],
+    ids=["made since", "made at once", "made before", "nothing yet"],
+)
+def test_a_curve_goes_from_nothing_where_the_campaign_was_made_since_by_way_of_its_samples_until_now(
+    samples, created, points
+):
+    """Before that nobody has looked: what was counted then is no rise from 0."""
+    history = History()
+    for at in samples:
+        history.note(at, {"another": 3} if at == 10 else {"this": 5, "another": 4})
+    state = SimpleNamespace(id="this", created=created, reports=7)
+    assert points_of(state, SimpleNamespace(history=history, clock=lambda: 30)) == points
 
 
 def test_the_time_of_a_share_of_the_commits_is_the_bound_of_the_bucket_in_which_it_ends():

@@ -91,15 +91,17 @@ def counted(campaign, prior, tables, n, rng):
     return estimate(campaign, tally)
 
 
-def many_values(size, *, ordered=False, missing=False, epsilon=4.0):
-    """Two features of so many values, frequent ones and rare ones, whose shares differ between the two classes."""
+def many_values(size, *, ordered=False, missing=False, epsilon=4.0, discrete="oue"):
+    """Two features of so many values, frequent ones and rare ones, whose shares differ between the two classes. The
+    counts of ``oue`` are independent, and drawn at once.
+    """
     rng, prior = np.random.default_rng(size), np.array([0.6, 0.4])
     described = [
         text(f"x{i}", *(f"v{j}" for j in range(size)), missing=missing, **({"ordered": True} if ordered else {}))
         for i in range(2)
     ]
     label = {"name": "y", "classes": ["c0", "c1"]}
-    campaign = Campaign.compile(draft(*described, label=label, privacy={"epsilon": epsilon}))
+    campaign = Campaign.compile(draft(*described, label=label, privacy={"epsilon": epsilon, "discrete": discrete}))
     tables = []
     for _ in described:
         table = (1 / np.arange(1, size + 1))[:, None] * np.exp(rng.normal(0, 0.3, (size, 2)))
@@ -108,15 +110,10 @@ def many_values(size, *, ordered=False, missing=False, epsilon=4.0):
     return campaign, prior, tables
 
 
-@pytest.mark.parametrize(
-    ("ordered", "missing"),
-    [
-        (False, True),
-        *(pytest.param(*one, marks=pytest.mark.long) for one in [(False, False), (True, False), (True, True)]),
-    ],
-)
-def test_with_endlessly_many_reports_a_feature_of_many_values_is_the_population(ordered, missing):
-    campaign, prior, tables = many_values(400, ordered=ordered, missing=missing)
+@pytest.mark.parametrize("discrete", ["oue", pytest.param("auto", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("ordered", "missing"), [(False, True), (False, False), (True, False), (True, True)])
+def test_with_endlessly_many_reports_a_feature_of_many_values_is_the_population(ordered, missing, discrete):
+    campaign, prior, tables = many_values(400, ordered=ordered, missing=missing, discrete=discrete)
     posterior = learn([counted(campaign, prior, tables, 10**11, np.random.default_rng(3))])
     for one, table in zip(posterior.features.values(), tables, strict=True):
         assert one.information.size < 256, "values are taken together"

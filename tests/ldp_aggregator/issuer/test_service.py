@@ -16,10 +16,12 @@ from forked import programs
 from issuing import issuer
 
 from ldp_client.tokens import finished_token, token_request
-from ldp_protocols import Campaign
+from ldp_protocols import Campaign, LdpError
 from ldp_protocols.tokens import REQUEST_BYTES, REQUEST_TYPE
 
 pytest.importorskip("gmpy2")
+
+from ldp_aggregator.issuer.service import Service, _answering
 
 PORTS = re.compile(r"signs at http://127.0.0.1:(\d+)/token-request, watched at http://127.0.0.1:(\d+)")
 
@@ -148,6 +150,37 @@ def test_health_and_metrics_are_on_a_port_of_their_own(served):
     assert b'ldp_issuer_tokens_total{outcome="signed"}' in told
     assert b'ldp_requests_total{method="POST",route="/token-request",status="200"}' in told
     assert ask(served.port, get.format("/metrics").encode())[0] == 404
+
+
+def test_every_outcome_is_counted_under_its_code(served):
+    names = (
+        'ldp_issuer_tokens_total{outcome="signed"}',
+        'ldp_issuer_tokens_total{outcome="tokens-spent"}',
+        'ldp_refusals_total{code="tokens-spent"}',
+        'ldp_requests_total{method="POST",route="/token-request",status="403"}',
+    )
+
+    def counted():
+        _, told = ask(served.watched, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        lines = dict(line.rsplit(" ", 1) for line in told.decode().splitlines() if " " in line)
+        return [float(lines.get(name, 0)) for name in names]
+
+    before = counted()
+    assert [ask(served.port, head("somebody"), served.request(number))[0] for number in (7, 8, 8)] == [200, 403, 403]
+    assert [after - then for after, then in zip(counted(), before, strict=True)] == [1, 2, 2, 2]
+
+
+async def test_an_issuer_that_could_keep_nothing_is_not_ready_and_says_so_as_every_answer_of_a_server():
+    class Full:
+        public_keys = ()
+
+        def check(self):
+            raise LdpError("people-unavailable", "the disk is full")
+
+    service = Service(Full(), "X-Remote-User")
+    answer = await _answering(service.readiness, "/readyz", "GET", service.metrics)(None)
+    assert (answer.status, json.loads(answer.text)["code"]) == (503, "people-unavailable")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_the_files_are_their_owners_alone_and_a_stop_waits_for_nobody_who_is_silent(tmp_path):

@@ -7,13 +7,16 @@ import json
 import math
 from dataclasses import replace
 
+import drafts
 import numpy as np
 import pytest
+from crowds import crowd_draft
 from evaluated import FEATURES, U, V, draft, evaluation, model
 from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.counting.tally import Arrivals
+from ldp_aggregator.learning import evaluation_round
 from ldp_aggregator.learning.evaluation_round import (
     _mean_with,
     _Table,
@@ -66,6 +69,13 @@ def told_nothing(asked):
     return np.full((asked.places, 2), 1 / (2 * asked.places))
 
 
+@pytest.fixture
+def few_records(monkeypatch):
+    """So many of the model's records are drawn for each slope, where nothing is said of the slope."""
+    monkeypatch.setattr(evaluation_round, "_RECORDS", 200)
+
+
+@pytest.mark.usefixtures("few_records")
 def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs():
     """Of 1,000 runs: intervals that cover 90 % pass with a chance of .004, right ones fail with one of .001 a figure;
     a mean that is off by a fifth of its spread is found.
@@ -101,6 +111,7 @@ def test_figures_are_unbiased_and_their_intervals_cover_in_93_to_97_of_100_runs(
         assert 0.925 < covered < 0.975, name
 
 
+@pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_both_questions_together_tell_the_accuracy_as_exactly_as_foreseen(epsilon):
     campaign = evaluation(privacy={"epsilon": epsilon})
@@ -118,6 +129,7 @@ def test_a_bit_alone_has_the_variance_of_the_page():
     assert foresee(campaign, 5_000).area is None
 
 
+@pytest.mark.usefixtures("few_records")
 def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     """The model takes the classes for even; in truth b is rare."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-0.5, 0, 0.6]})
@@ -132,6 +144,7 @@ def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
     assert np.mean([one.as_trained.low <= own <= one.as_trained.high for one in found]) > 0.9
 
 
+@pytest.mark.usefixtures("few_records")
 def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_winners_curse():
     """At every threshold the accuracy is the same; what is moved is moved by noise."""
     campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-1, -0.5, 0, 0.5, 1]})
@@ -205,6 +218,59 @@ def test_a_slope_multiplies_log_odds_in_the_models_own_format_also_where_a_value
             assert np.sum(one.table, axis=0) == pytest.approx([1, 1])
 
 
+def test_with_more_classes_every_log_odds_is_multiplied_and_a_gaussians_too_and_a_missing_value_moves_little():
+    rng = np.random.default_rng(4)
+    tables = [rng.dirichlet([2.0] * values, 3).T.tolist() for values in (2, 5)]
+    number = {"name": "x", "kind": "gaussian", "low": -9, "high": 9, "mean": [-1, 0, 2], "variance": [1, 4, 0.5]}
+    kept = Model.from_json(
+        json.dumps(
+            {
+                "version": 1,
+                "kind": "naive-bayes",
+                "label": "y",
+                "classes": ["a", "b", "c"],
+                "prior": [0.2, 0.5, 0.3],
+                "features": [
+                    {"name": name, "kind": "categorical", "values": [*map(str, range(len(table)))], "likelihood": table}
+                    for name, table in zip("uv", tables, strict=True)
+                ]
+                + [number],
+            }
+        )
+    )
+    records = [{"u": str(u), "v": str(v), "x": x} for u in range(2) for v in range(5) for x in (-3.0, 0.5, 4.0)]
+    for slope in (0.3, 0.85, 1.5):
+        sloped = with_threshold(kept, 0.0, slope)
+        for record in records:
+            before, after = (np.array(one.scores(record)) for one in (kept, sloped))
+            assert after - after[0] == pytest.approx(slope * (before - before[0]))
+            lacking = {name: value for name, value in record.items() if name != "v"}
+            before, after = (np.array(one.scores(lacking)) for one in (kept, sloped))
+            assert after - after[0] == pytest.approx(slope * (before - before[0]), abs=0.1)
+
+
+def test_of_three_classes_a_model_that_is_too_sure_is_said_to_be_and_one_that_is_not_keeps_its_log_odds():
+    tables = [[[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]]] * 3
+    features = [drafts.text(name, "0", "1", "2") for name in "uvw"]
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    document = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["a", "b", "c"], "prior": [0.3, 0.3, 0.4]}
+    likelihoods = [
+        {"name": name, "kind": "categorical", "values": ["0", "1", "2"], "likelihood": table}
+        for name, table in zip("uvw", tables, strict=True)
+    ]
+    made = {"model": {**document, "features": likelihoods}}
+    campaign = Campaign.compile(
+        drafts.draft(*features, label=label, privacy={"epsilon": 2.0}, asks="score", study="s", evaluation=made)
+    )
+    asked, rng = campaign.evaluation, np.random.default_rng(1)
+    scores, classes = draw_scores(asked.model, 50_000, rng)
+    law = np.bincount(scores.argmax(axis=1) * 3 + classes, minlength=9).reshape(3, 3) / len(classes)
+    for share, wanted in ((0.0, lambda slope: slope == 1.0), (0.5, lambda slope: slope < 0.6)):
+        mixed = (1 - share) * law + share * law.sum(axis=1, keepdims=True) * law.sum(axis=0)
+        slopes = [evaluate(campaign, answers(campaign, mixed, 100_000, seed)).slope for seed in range(5)]
+        assert wanted(np.median(slopes)), slopes
+
+
 def test_a_model_that_is_too_sure_is_said_to_be_and_one_that_is_not_keeps_its_log_odds():
     """Of a hundred thousand devices: 40 % of the people are as if it told nothing, or none."""
     campaign = evaluation(privacy={"epsilon": 2.0})
@@ -241,6 +307,19 @@ def test_the_draft_is_of_the_same_study_and_the_model_of_the_campaign(learned):
     assert asked.evaluation.places <= 4
     with pytest.raises(ValueError, match="must be of one study"):
         evaluation_draft([Campaign.compile(draft(study=None))], trained)
+
+
+def test_the_round_of_a_crowd_is_one_of_a_crowd_sealed_to_the_same_gateway_and_with_tokens_of_the_same_issuer(learned):
+    plain, trained = learned
+    features = [feature.to_json() for feature in plain.features]
+    of_crowd = crowd_draft(*features, label=plain.label.to_json(), study=plain.study)
+    asked = Campaign.compile(evaluation_draft([Campaign.compile(of_crowd)], trained))
+    assert (asked.privacy.crowd.devices, asked.privacy.release_every, asked.privacy.epsilon) == (20_000, 20_000, 4)
+    assert {question.mechanism.name for question in asked.questions} == {"de"}
+    assert (asked.gateway.to_json(), asked.issuer.to_json()) == (of_crowd["gateway"], of_crowd["issuer"])
+    sealed = Campaign.compile({**of_crowd, "privacy": {"epsilon": 1.0}})
+    round_ = Campaign.compile(evaluation_draft([sealed], trained))
+    assert (round_.gateway, round_.issuer, round_.privacy.crowd) == (sealed.gateway, sealed.issuer, None)
 
 
 @pytest.mark.parametrize(("study", "epsilon"), [("s", 1.0), ("another", 2.0)])

@@ -86,6 +86,20 @@ def test_a_relay_is_full_by_number_and_by_bytes_of_all_that_it_holds_and_keeps_a
     assert relay.collect(encode_upload([first], campaign)) == {}, "what waits already takes no room"
 
 
+@pytest.mark.parametrize("limit", ["most_queued_reports", "most_queued_bytes"])
+def test_a_batch_on_its_way_takes_the_room_that_it_took_before(build, campaign, reports, limit):
+    first, second, _ = reports
+    relay = build(2, **{limit: 3 if limit == "most_queued_reports" else 3 * (len(first.payload) + 32)})
+    relay.collect(encode_upload([first, second], campaign))
+    relay._form()
+    assert (relay.gathering(), relay.queued()) == (0, 2)
+    third, fourth = (Report(first.question, bytes([number]) * 16, first.payload) for number in (8, 9))
+    with pytest.raises(StorageError, match="as much as it may"):
+        relay.collect(encode_upload([third, fourth], campaign))
+    relay.collect(encode_upload([third], campaign))
+    assert (relay.gathering(), relay.queued(), relay.room()) == (1, 2, 0)
+
+
 def test_an_upload_of_which_one_report_is_not_of_the_batch_is_vouched_for_by_nobody(build, campaign, reports):
     first, second, _ = reports
     relay = build(2)

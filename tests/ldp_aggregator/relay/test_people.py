@@ -12,7 +12,7 @@ from records import RECORD
 
 from ldp_aggregator.issuer.issuing import TokenIssuer, public_key
 from ldp_aggregator.relay import RELAY_POLICY, Mixing, Relay
-from ldp_aggregator.relay.people import NotAdmittedError, admitted_answer, admitted_sealed
+from ldp_aggregator.relay.people import NotAdmittedError, _is_signed, admitted_answer, admitted_sealed
 from ldp_client import StorageError
 from ldp_client.answering import perturb
 from ldp_client.tokens import finished_token, token_request
@@ -50,6 +50,18 @@ def build(server, tmp_path):
         return Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(least))
 
     return made
+
+
+def test_a_signature_has_one_form(draft):
+    """With the modulus added it verifies as well (RFC 8017, 5.2.2): whoever reads bytes would take it for another."""
+    campaign = Campaign.compile({**draft, "issuer": issuer()})
+    message, modulus = token_input(campaign, [bytes(16)]), SIGNER.public_key().public_numbers().n
+    tokens = (signed(message, SIGNER) for _ in range(1_000))
+    signature = next(
+        one for token in tokens if (one := int.from_bytes(token[len(message) :], "big")) + modulus < 1 << 2048
+    )
+    for number, is_signed in ((signature, True), (signature + modulus, False), (modulus, False)):
+        assert _is_signed(campaign.issuer, message, message + number.to_bytes(256, "big")) is is_signed
 
 
 def test_a_sealed_upload_without_a_token_of_its_issuer_for_its_relays_is_refused(build, sealing, draft):

@@ -48,7 +48,7 @@ from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, en
 from ldp_protocols.tokens import REQUEST_TYPE as TOKENS
 from ldp_protocols.wire import MEDIA_TYPE
 
-FEW, ALL = 60, Limits.connections
+FEW, ALL = 24, Limits.connections
 """Places of a listener in ``make test``, where all of its routes are held at once, and by default."""
 FORM = "application/x-www-form-urlencoded"
 SEED = bytes(range(32))

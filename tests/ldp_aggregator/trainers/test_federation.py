@@ -295,6 +295,19 @@ def test_a_redirect_is_not_followed_and_somebody_elses_page_is_told(scripted):
     assert [method for method, *_ in scripted.asked] == ["POST"] * 6 + ["DELETE"] * 6
 
 
+def test_the_environments_proxy_is_for_elsewhere_and_never_for_loopback(scripted, monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    scripted.answers[:] = [DONE]
+    assert send_share(scripted.to, SHARE, sleep=lambda _: None) == "north"
+    monkeypatch.setenv("http_proxy", scripted.to.url)
+    scripted.answers[:] = [DONE]
+    elsewhere = Aggregator("http://collect.invalid", "ldp_secret", allow_plain_http=True)
+    assert send_share(elsewhere, SHARE, sleep=lambda _: None) == "north"
+    assert scripted.asked[-1][1] == f"http://collect.invalid/v1/campaigns/{CAMPAIGN.id}/statistics"
+
+
 def test_what_is_told_is_the_least_wait_and_no_wait_is_longer_than_a_minute(scripted, monkeypatch):
     monkeypatch.setattr(random, "uniform", lambda _, most: most)
     told = ({}, {"Retry-After": "1"}, {"Retry-After": "30"}, {"Retry-After": "100000"})

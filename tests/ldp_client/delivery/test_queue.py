@@ -51,6 +51,48 @@ def test_what_is_settled_leaves_once_and_is_counted_by_its_end(transaction):
     assert (again.sent, again.dropped, again.quarantined) == (1, {"x": 1}, {"y": 1})
 
 
+def test_of_a_queue_that_becomes_empty_nothing_is_left_but_what_happened_and_what_uploads_may_be(transaction):
+    for leave in ("settled", "cleared"):
+        outbox = Outbox(CAMPAIGN, leave)
+        outbox.put(transaction, REPORTS[:1], expires=9.0)
+        state = {"attempts": 3, "schedule": 7.0, "search_limit": 1, "refused_at": 5.0}
+        kept = {"size_limit": 4, "upload_bytes": 100, "retries": 6, "sent": 2, "paused": True}
+        outbox.set_delivery(transaction, replace(outbox.delivery(transaction), **state, **kept))
+        if leave == "cleared":
+            assert outbox.clear(transaction) == 1
+        else:
+            settled = {REPORTS[0].id: Settled(Outcome.REFUSED, "x")}
+            outbox.apply(transaction, Verdict(outbox.delivery(transaction), settled))
+        dropped = {"x": 1} if leave == "settled" else {}
+        assert outbox.delivery(transaction) == Delivery(**kept, dropped=dropped)
+
+
+def test_what_became_of_a_queue_while_its_upload_was_under_way_holds(transaction):
+    """It was switched off, or emptied; the verdict is on how it was before."""
+    outbox = Outbox(CAMPAIGN)
+    outbox.put(transaction, REPORTS)
+    verdict = Verdict(replace(outbox.delivery(transaction), retries=5), {REPORTS[0].id: Settled(Outcome.ARRIVED)})
+    outbox.pause(transaction, paused=True)
+    after = outbox.apply(transaction, verdict)
+    assert (after.paused, after.queued, after.retries) == (True, 2, 5)
+    outbox.clear(transaction)
+    emptied = outbox.delivery(transaction)
+    assert outbox.apply(transaction, Verdict(replace(verdict.delivery, retries=9), verdict.settled)) == emptied
+
+
+def test_what_left_is_noted_with_the_first_time_and_the_last_reply(transaction):
+    outbox = Outbox(CAMPAIGN)
+    outbox.put(transaction, REPORTS[:2])
+    outbox.log(transaction, REPORTS[:1], 1.0)
+    settled = {REPORTS[0].id: Settled(Outcome.QUARANTINED, "x")}
+    outbox.apply(transaction, Verdict(outbox.delivery(transaction), settled))
+    outbox.log(transaction, REPORTS[:2], 2.0)
+    assert [(one.report, one.code, one.at) for one in outbox.sent(transaction)] == [
+        (REPORTS[0], "x", 1.0),
+        (REPORTS[1], "", 2.0),
+    ]
+
+
 def test_the_index_names_each_queue_once_where_it_is_due_and_none_that_is_empty_or_paused(transaction):
     first, second = Outbox(CAMPAIGN, "ann"), Outbox("B" * 43, "bob")
     for outbox in (first, second):

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -15,9 +16,9 @@ from records import RECORD
 import ldp_client.delivery.queue
 from ldp_client import Device, Event, MemoryStorage, Policy, StorageError, TransportError
 from ldp_client.delivery import sender
-from ldp_client.delivery.schedule import Idle, Wait
+from ldp_client.delivery.schedule import Idle, Place, Wait
 from ldp_client.network.stdlib import HttpTransport
-from ldp_client.network.transport import Response
+from ldp_client.network.transport import Cancellation, Response
 from ldp_client.testing import Answer, FakeClock
 from ldp_protocols import LdpError
 
@@ -191,6 +192,7 @@ def test_a_host_with_its_own_network_code_drives_next_task_and_on_result(join, s
     device.on_result(task, Response(503, {"retry-after": "30"}))
     waiting = device.next_task()
     assert waiting.seconds == pytest.approx(30, abs=1)
+    assert device._install.sender._asked == {}, "what opens an answer is kept until it came, and no longer"
     device.on_result(task, HttpTransport().send(request, 5))
     assert device.next_task() == Idle()
     assert server.counted(campaign.id) == 1
@@ -343,6 +345,49 @@ def test_who_wakes_the_thread_while_it_looks_has_it_look_again(eventually):
     assert eventually(lambda: looks == [7.0, 7.0, 7.0], 5)
     driver.close(5)
     assert not driver.running
+
+
+def test_work_that_failed_may_be_asked_for_again(eventually):
+    driver, done = sender.BackgroundDriver(None), []
+
+    def work():
+        done.append(None)
+        raise KeyError
+
+    for times in (1, 2):
+        assert driver.later("model", work)
+        assert eventually(lambda times=times: (len(done), driver._timers) == (times, {}), 5)
+
+
+def test_work_that_a_close_called_off_may_be_asked_for_again(eventually, monkeypatch):
+    monkeypatch.setattr(sender, "jitter", lambda: 1.0)
+    done = []
+
+    class Idling:
+        policy = Policy(first_delay=3600.0)
+        used = False
+
+        def step(self, timeout, first_delay):
+            return Idle()
+
+    driver = sender.BackgroundDriver(Idling())
+    driver.start(3600.0)
+    assert driver.later("model", lambda: done.append("first"))
+    driver.close(5)
+    assert driver.later("model", lambda: done.append("second"))
+    assert eventually(lambda: done == ["second"], 5)
+
+
+def test_what_has_landed_is_under_way_no_more_however_it_ended():
+    flight, first, second = sender.Flight(), Place("", "a"), Place("", "b")
+    with suppress(KeyError), flight.of(first, Cancellation()) as attempt:
+        assert (flight.place, flight.await_landing(second, 0)) == (first, True)
+        attempt.begin_body()
+        assert not flight.cancel(first)
+        raise KeyError
+    assert flight.place is None
+    assert flight.cancel(first)
+    assert not attempt.cancelled
 
 
 def test_a_queue_whose_reports_are_gone_is_put_away_and_stops_no_other(join, server, campaign, all_campaign):

@@ -125,6 +125,16 @@ def test_an_expired_directory_is_fetched_anew_and_refused_where_that_gives_none(
     part.contribute(*LABELLED)
 
 
+def test_an_expired_directory_is_remembered_all_the_same_and_lets_no_older_one_in(pinned, sign, code_of):
+    storage = MemoryStorage()
+    sign(2, days=-1)
+    assert code_of(DocumentError, pinned(storage).fetch) == "directory-expired"
+    sign(1)
+    assert code_of(DocumentError, pinned(storage).fetch) == "older-directory"
+    sign(3)
+    assert pinned(storage).refusal() is None
+
+
 def test_a_directory_holds_a_day_longer_than_it_says(server, campaign, clock, sign, code_of):
     """A device's clock may be ahead; ``pinned`` leaves that out."""
     sign(days=30)

@@ -169,3 +169,19 @@ def test_a_power_cut_between_marker_and_ledger_strands_nobody(join, original, ot
     third = server.publish({**draft, "title": "A third campaign"})
     join(storage=original, of=third)
     assert refused(join, original, third) is None
+
+
+def test_a_second_consent_that_could_not_be_kept_leaves_the_storage_its_own(
+    join, original, other, server, draft, monkeypatch
+):
+    """The marker is written once, with the first consent: what is rolled back takes no mark along."""
+
+    def fails(*_, **__):
+        raise KeyboardInterrupt
+
+    third = server.publish({**draft, "title": "A third campaign"})
+    monkeypatch.setattr(ldp_client.campaign, "write_installation", fails)
+    with pytest.raises(KeyboardInterrupt):
+        join(storage=original, of=third)
+    monkeypatch.undo()
+    assert refused(join, original, other) is None

@@ -167,6 +167,19 @@ def test_a_commit_outlives_a_power_cut_and_so_does_the_end_of_its_journal(tmp_pa
             assert transaction._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_what_is_discarded_leaves_no_journal(tmp_path):
+    storage = SqliteStorage(tmp_path / "device.db")
+    storage.discard()  # Nothing is there yet.
+    (tmp_path / "device.db-journal").write_bytes(b"what the last change overwrote")
+    (tmp_path / "other.db").write_bytes(b"another's")
+    storage.discard()
+    with storage.transaction(write=True) as transaction:
+        transaction.put("a", b"1")
+    (tmp_path / "device.db-journal").write_bytes(b"what the last change overwrote")
+    storage.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
+
+
 def watch(monkeypatch):
     """The statements that storages execute from now on."""
     executed = []

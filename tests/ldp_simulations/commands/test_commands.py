@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from buyers import DRAFT, run, write_draft, write_table
+from crowds import crowd_draft
 from drafts import draft, number, text
 from evaluated import evaluation
 
@@ -224,7 +225,7 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
     assert code == 0
     assert Campaign.compile(out).privacy.epsilon == 0.5
     assert err.startswith("BEFORE ANYONE IS ASKED")
-    assert "size: the bounds 0 to 60 were read off the data" in err
+    assert "the bounds of size (0 to 60)" in err
     code, out, _ = run(capsys, "draft", "--data", table, "--label", "sold", "--output", tmp_path / "d.json", "--json")
     assert code == 0
     assert json.loads(out)["draft"] == json.loads((tmp_path / "d.json").read_text())
@@ -323,3 +324,19 @@ def test_json_has_the_same_and_a_seed_repeats_it(capsys):
     assert (ways[SPLIT]["covered"], ways[SMOOTHED]["covered"] > 0.8, ways[SMOOTHED]["runs"]) == (None, True, 2)
     assert run(capsys, *words)[1] == out
     assert run(capsys, *words, "--seed", 4)[1] != out
+
+
+def test_a_plan_of_a_crowd_needs_no_devices_and_solves_for_no_epsilon(tmp_path, capsys):
+    path = tmp_path / "crowd.json"
+    path.write_text(json.dumps(crowd_draft(most_local=16)))
+    code, out, _ = run(capsys, "plan", "--schema", path)
+    assert code == 0
+    assert "20,000 in a batch" in out
+    assert "where 50% are honest" in out
+    assert "1 is promised, for 50%" in out
+    told = json.loads(run(capsys, "plan", "--schema", path, "--json")[1])
+    assert told["devices"] == 20_000
+    assert [share for share, _ in told["crowd"]["cliff"]] == [1.0, 0.9, 0.75, 0.5, 0.25, 0.1]
+    for flags in (("--epsilon", 1), ("--published-epsilon", 1)):
+        code, _, err = run(capsys, "plan", "--schema", path, *flags)
+        assert (code, "its local epsilon follows" in err) == (2, True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from crowds import crowd_draft
 from drafts import draft, text
 from drafts import number as numeric
 
@@ -20,6 +21,7 @@ from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.studies.planning import (
     _rounded_down,
     alternatives,
+    cliff,
     devices_for_error,
     expectations,
     fewest_devices,
@@ -147,10 +149,31 @@ def test_the_readmes_table_of_devices_is_what_planning_gives():
     for features, values, classes, *told in rows:
         label = {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]}
         asked = [text(f"f{i}", *(f"v{j}" for j in range(int(values))), missing=True) for i in range(int(features))]
-        campaigns = [
-            Campaign.compile(draft(*asked, label=label, privacy={"epsilon": epsilon})) for epsilon in (1.0, 2.0, 4.0)
-        ]
+        locally = [draft(*asked, label=label, privacy={"epsilon": epsilon}) for epsilon in (1.0, 2.0)]
+        campaigns = [Campaign.compile(one) for one in (*locally, crowd_draft(*asked, label=label))]
         assert [f"{devices_for_error(campaign, 0.2):,}" for campaign in campaigns] == told
+
+
+def test_a_plan_of_a_crowd_looks_over_the_cliff_and_refuses_what_half_of_the_crowd_does_not_keep():
+    asked = [text(f"f{number}", *map(str, range(4)), missing=True) for number in range(8)]
+    label = {"name": "y", "classes": ["a", "b"]}
+    drafted = crowd_draft(*asked, label=label, most_local=16)
+    found = cliff(Campaign.compile(drafted), drafted, 0.2)
+    told = dict(found.honest)
+    assert list(told) == sorted(told, reverse=True)
+    assert told[0.5] == pytest.approx(1, rel=1e-3)
+    assert told[1.0] < 0.7 < 1.5 < told[0.25] < told[0.1]
+    assert found.devices < found.devices_locally == 63_114
+    for share, refused in ((0.45, False), (0.55, True)):
+        drafted = crowd_draft(*asked, label=label, most_local=16, promise={"honest": share})
+        campaign = Campaign.compile(drafted)
+        if refused:
+            with pytest.raises(ValueError, match=r"half of the crowd is honest, epsilon is 1\.06"):
+                cliff(campaign, drafted, 0.2)
+        else:
+            assert cliff(campaign, drafted, 0.2).honest
+    with pytest.raises(ValueError, match="without a crowd"):
+        cliff(Campaign.compile(AGES), AGES, 0.2)
 
 
 AGES = draft(text("age", "young", "medium", "old"))

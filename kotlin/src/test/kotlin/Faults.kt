@@ -4,6 +4,9 @@ import org.example.ldpbayes.testing.MemoryStorage
 import java.io.File
 import java.io.IOException
 import java.net.ServerSocket
+import java.security.KeyPairGenerator
+import java.security.Signature
+import java.time.Instant
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 
@@ -69,6 +72,7 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         storages()
         networks()
         documents()
+        directories()
         times()
     }
 
@@ -151,6 +155,46 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         }
     }
 
+    /** What a publisher signed is believed in the order of its versions, after a restart too, and also where it has expired. */
+    private fun directories() {
+        val pair = KeyPairGenerator.getInstance("Ed25519").generateKeyPair()
+        val key = base64url(pair.public.encoded.takeLast(32).toByteArray())
+        val storage = MemoryStorage().also { agreed(it) }
+        var served = ""
+        val transport = Transport { if ("/directories/" in it.url) ok(served) else serving().send(it) }
+
+        fun answered(version: Int, names: Boolean = true, days: Long = 30): String {
+            val campaigns = if (names) listOf(mapOf("id" to plain.id)) else emptyList()
+            val expires = Instant.ofEpochSecond(Instant.now().epochSecond + days * 86_400).toString()
+            val statement = Json.write(mapOf("version" to version, "expires" to expires, "campaigns" to campaigns))
+            val signature = Signature.getInstance("Ed25519").run {
+                initSign(pair.private)
+                update("ldp-bayes directory 1\n$statement".toByteArray())
+                sign()
+            }
+            served = Json.write(mapOf("statement" to statement, "signature" to base64url(signature)))
+            val part = Device(storage, 4.0, transport = transport).campaign(URL, plain.id, 2.0, publisher = Publisher(key))
+            return try {
+                part.fetch()
+                part.refusal()?.code ?: "believed"
+            } catch (error: LdpException) {
+                error.code
+            }
+        }
+        val told = listOf(
+            answered(5, names = false),
+            answered(4),
+            answered(5),
+            answered(6, days = -2),
+            answered(5),
+            answered(7),
+            answered(6, names = false),
+        )
+        val older = "older-directory"
+        check(told == listOf("not-in-directory", older, older, "directory-expired", older, "believed", "believed")) { "$told" }
+        println("a directory older than one that was seen is refused, also where that one has expired")
+    }
+
     private fun times() {
         val storage = MemoryStorage()
         val late = Transport { request ->
@@ -200,8 +244,11 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         }
         val part = on(unwritable)
         val before = kept.read("model-${campaign.id}")
-        val told = generateSequence { part.classifier().predictProba(emptyMap()).also { Thread.sleep(10) } }
-        check(told.take(500).distinct().take(2).count() == 2) { "the newest model was not used" }
+        fun told() = generateSequence { part.classifier().predictProba(emptyMap()).also { Thread.sleep(10) } }.take(500)
+        check(told().distinct().take(2).count() == 2) { "the newest model was not used" }
+        val newest = part.classifier().predictProba(emptyMap())
+        model = older
+        check(told().any { it != newest }) { "the model was renewed once, and never again" }
         check(kept.read("model-${campaign.id}") == before)
         println("a model is used at once as it was kept, and the newest at the next call")
     }

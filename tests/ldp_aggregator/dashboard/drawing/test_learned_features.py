@@ -155,6 +155,13 @@ def test_windows_without_answers_are_left_out_of_the_mean_and_have_no_dot():
     assert grey["yes"] == pytest.approx(33, abs=6)
     assert grey["no"] == pytest.approx(0, abs=6)
     for one in series_of(SERIES, tally, 512):
+        one.levels.missed[:] = [math.inf, 0.5, 1.2]
+        assert figures._missed(one) == "", "any jump into the last window may be missed"
+        one.levels.missed[:] = [math.inf, 0.041, 0.123]
+        assert figures._missed(one) == (
+            "A jump of one line by less than 12 points into the last window may be missed, by less than 4.1 where it "
+            "is seen best."
+        )
         assert [math.isnan(dot) for dot in figures._line(one, 0, "x").dots] == [False, True, False]
 
 
@@ -167,6 +174,7 @@ def test_the_most_frequent_values_are_drawn_in_the_order_of_their_declaration():
     assert made.heads == ["Window", "v0", "v2", "v3", "v4", "v5", "v6"]
     assert made.says == "The 6 most frequent of 7 values."
     assert figure(*[0.1] * 6).says == ""
+    assert figures._figure("key", "t", [Line("v", [0.1], [0], [1], [0])], "A jump.").says == "A jump."
     assert made.rows[0][:2] == ["1", "15.0 % (0.0 % to 100.0 %)"]
     assert [figures._percent(share) for share in (-0.1, 0.1234, 1.2)] == ["0.0 %", "12.3 %", "100.0 %"]
 
