@@ -6,8 +6,8 @@ record was needed, and fitting is post-processing that costs no privacy.
 
 * PCA: eigenvectors of the covariance.
 * DCA (Kung 2017, "Discriminant component analysis for privacy protection and visualization of big data"): generalised
-  eigenvectors of (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. That of k classes has k - 1
-  directions; whatever came after them would tell nothing, and take its part of the devices.
+  eigenvectors of (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. That of k classes
+  has k - 1 directions; whatever came after them would tell nothing, and take its part of the devices.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def fit_projection(
         raise ValueError(f"{size} inputs have 1 to {size} components, not {components}")
     if method != "pca" and components >= moments.classes:
         raise ValueError(
-            f"{moments.classes} classes with enough records differ in {moments.classes - 1} directions: a further one of DCA "
-            f"tells nothing and takes devices from the others; ask for fewer components than classes, not {components}"
+            f"{moments.classes} classes with enough records differ in {moments.classes - 1} directions: a further one "
+            f"of DCA tells nothing and takes devices from the others; ask for so many at most, not {components}"
         )
     directions = _directions(moments, method, ridge, signal_ridge)[:, :components].T
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))

@@ -249,15 +249,17 @@ def _start(points: Integers, clusters: int, epsilon: Fraction, coins: Coins) -> 
     # A count within its noise says little, and there are many; some weight is left for clusters that nobody is in.
     weights = np.maximum(noisy - float(1 / epsilon), 1e-3)
     clustering = KMeans(clusters, n_init=10, random_state=coins.below(1 << 32))
-    centres = clustering.fit(public / GRID, sample_weight=weights).cluster_centers_
-    return np.clip(np.rint(centres * GRID), -GRID, GRID).astype(np.int64)
+    found = clustering.fit(public / GRID, sample_weight=weights).cluster_centers_
+    centres: Integers = np.clip(np.rint(found * GRID), -GRID, GRID).astype(np.int64)
+    return centres
 
 
 def _public_points(clusters: int, dimensions: int) -> Integers:
     """Points that fill the box evenly, whatever the data are; shape (points, d)."""
     exponent = (max(_POINTS, 8 * clusters) - 1).bit_length()
     filling = Sobol(dimensions, scramble=False).random_base2(exponent)
-    return ((2 * filling - 1) * GRID).astype(np.int64) + (GRID >> exponent)
+    public: Integers = ((2 * filling - 1) * GRID).astype(np.int64) + (GRID >> exponent)
+    return public
 
 
 def _improved(
