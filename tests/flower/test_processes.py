@@ -64,6 +64,7 @@ def listens(address):
         return False
 
 
+@pytest.mark.timeout(5 * PATIENCE_SECONDS)
 def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
     port, *others = map(str, free_ports(3))
     home, link = tmp_path / "flwr", f"127.0.0.1:{port}"
