@@ -141,7 +141,7 @@ def add_commands(groups: Groups) -> None:
         groups,
         "project",
         _project,
-        "public.csv --draft draft.json --method dca --components 4",
+        "public.csv --draft draft.json --method dca --components 1",
         "--round ID --draft draft.json --method pca --components 2 --output projected.json",
     )
     project.add_argument(

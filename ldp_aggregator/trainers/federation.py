@@ -1,16 +1,11 @@
 """Several nodes, one model: shares are merged as exact integers, and the model is derived when it is asked for.
 
-Marchioro, Giannessi, Pappas, Scarmozzino (2022) update means and variances share by share. Keeping the sums instead
+Marchioro, Giaretta, Markatos, Girdzijauskas (2022) update means and variances share by share. Keeping the sums instead
 makes the result independent of the order, lets a node replace or withdraw its share, and never divides by zero. The
 noise of N nodes adds up: for the error of one node that has all the data, epsilon has to be sqrt(N) times as large.
 
 Over the network nodes use :func:`node_statistics` and the aggregator a :class:`FederatedState`. :class:`FederatedNB` is
 all of it in one process, for experiments and for tables that are held apart.
-
-Without a server nodes learn the sum of all their vectors from talking to each other, by push-sum (Kempe, Dobra, Gehrke
-2003). A node holds a vector and a weight; in every round it keeps half of both and pushes the other half to a node that
-is drawn at random. Sum and weight are conserved, so that vector / weight tends to the mean. The vectors must have their
-noise before the first round: what is pushed is seen by whoever receives it.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
@@ -44,7 +38,6 @@ from ldp_protocols.exact import Coins, float_up
 DEFAULTS: Final = Options()
 
 _LOCAL: Final = "none: the noise follows each node's own largest value, and is absent where that is zero"
-Array = NDArray[np.float64]
 
 
 def node_statistics(
@@ -365,47 +358,3 @@ def _published_noise(
             result[:, start:middle] = np.rint(GRID * (2 * sums - counts))
             result[:, middle:stop] = np.rint(GRID * 4 * (sums - squares))
     return result
-
-
-@dataclass(frozen=True)
-class Push:
-    """A message of one node to another."""
-
-    vector: Array
-    weight: float
-
-
-class PushSumNode:
-    """One node's side, for any transport: :meth:`push` gives away a half, :meth:`receive` takes one in.
-
-    A push that was given away must arrive: one that is lost takes its share of the sum with it.
-    """
-
-    def __init__(self, vector: Array) -> None:
-        self.vector = np.asarray(vector, dtype=np.float64)
-        self.weight = 1.0
-
-    def push(self) -> Push:
-        """Half of what this node holds, to be delivered once."""
-        self.vector, self.weight = self.vector / 2, self.weight / 2
-        return Push(self.vector, self.weight)
-
-    def receive(self, push: Push) -> None:
-        self.vector, self.weight = self.vector + push.vector, self.weight + push.weight
-
-    @property
-    def mean(self) -> Array:
-        """The node's estimate of the mean of all vectors; times the number of nodes, of their sum."""
-        return self.vector / self.weight
-
-
-def push_sum(vectors: Array, rounds: int, rng: np.random.Generator) -> Array:
-    """Every node's estimate of the mean after so many rounds; ``vectors`` and result have shape (nodes, length)."""
-    nodes = len(vectors)
-    values = np.hstack([np.asarray(vectors, dtype=np.float64), np.ones((nodes, 1))])
-    for _ in range(rounds):
-        values /= 2
-        targets = rng.integers(0, nodes, size=nodes)
-        pushed = values.copy()
-        np.add.at(values, targets, pushed)
-    return values[:, :-1] / values[:, -1:]

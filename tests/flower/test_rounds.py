@@ -131,6 +131,26 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
     assert clock.elapsed < 10
 
 
+@pytest.mark.parametrize(("nodes", "waited"), [(3, False), (2, True)])
+def test_a_node_that_drops_out_inside_the_round_is_told_of_and_the_others_make_the_model(tmp_path, nodes, waited):
+    """It is asked, never answers and leaves; the round waits for another in its place where there is one to come."""
+    grid, clock = Loop({1: honest(tmp_path, 1), 2: None}), FakeClock()
+
+    def sleep(seconds):
+        clock.sleep(seconds)
+        grid.apps.pop(2, None)
+        if waited:
+            grid.apps[3], grid.contexts[3] = honest(tmp_path, 3), grid.contexts[1]
+
+    settings = RoundSettings(nodes=nodes, least_nodes=1, groups=1, seconds=10.0, output=None)
+    collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=sleep)
+    assert collection.told() == ["node 2: no answer"]
+    answered = {"1": 1, "3": 3} if waited else {"1": 1}
+    expected = shares_on_disk(tmp_path, answered.values())
+    assert collection.model(least_nodes=1).to_json() == model_of(expected)
+    assert (clock.elapsed < 10) == waited
+
+
 def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counted_against_it(tmp_path):
     _, collection = run({name: honest(tmp_path, seed) for name, seed in ((1, 1), (2, 1), (3, 3), (4, 4))})
     assert collection.told() == ["node 2: sent the share that node 1 sent"]

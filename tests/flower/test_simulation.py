@@ -61,6 +61,7 @@ def main(folder, nodes):
     run_simulation(server, client, num_supernodes=nodes, backend_config=config)
 
 
+@pytest.mark.timeout(420)  # The program has 400 seconds.
 @pytest.mark.parametrize("nodes", [5, 40])
 def test_the_simulated_round_gives_the_model_of_federated_state(tmp_path, nodes):
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}", "FLWR_TELEMETRY_ENABLED": "0"}
