@@ -60,3 +60,16 @@ def test_a_record_is_read_as_what_it_means_and_whatever_else_is_missing_and_thro
 
 def test_in_a_series_a_device_sends_once_in_its_life_in_the_window_that_its_report_names(node):
     answers_once_in_a_life([node, str(LINES)])
+
+
+def test_a_campaign_with_a_crowd_is_answered_sealed_under_caps_that_it_needs(node):
+    accepted = json.loads((JAVASCRIPT.parent / "protocols" / "vectors" / "crowd.json").read_text())["accepted"]
+    (document,) = (case["document"] for case in accepted if case["name"] == "without an issuer")
+    asked = {"record": {"colour": "red", "age": 41}, "label": "yes"}
+    lines = [asked | {"document": document}, asked | {"device": "a", "sealed": True}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run([node, LINES], input=text, capture_output=True, text=True, timeout=60, check=True)
+    plain, sent = done.stdout.splitlines()
+    assert bytes.fromhex(plain)[0] == 0x92
+    told = [bytes.fromhex(one).split(b" ")[0] for one in sent.split()]
+    assert told == [b"GET", b"POST"], "how it stands is asked of the relay, and the answer goes there"
