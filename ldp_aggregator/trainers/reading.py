@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from ldp_aggregator.learning.frames import numbers
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import Feature
 from ldp_protocols.values import NUMERAL, digits_of, number_of, position_of, positions_of
+
+if TYPE_CHECKING:
+    from ldp_aggregator.trainers.table_report import TableReport
 
 SEPARATORS: Final = ",;\t|"
 _SEPARATOR_NAMES: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -261,9 +264,16 @@ def _mark(separator: str) -> str:
 
 
 def read_pieces(
-    path: Path, label: Label, features: Sequence[Feature], rows: int, reading: Reading = AS_WRITTEN
+    path: Path,
+    label: Label,
+    features: Sequence[Feature],
+    rows: int,
+    reading: Reading = AS_WRITTEN,
+    report: TableReport | None = None,
 ) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """Feature columns and labels, ``rows`` at a time, at least one piece. Raises TableError for a missing column."""
+    """Feature columns and labels, ``rows`` at a time, at least one piece; a ``report`` counts what they hold. Raises
+    TableError for a missing column.
+    """
     names = [*(one.name for one in features), label.name]
     with opened(path, names, reading) as found:
         places = {name: place_of(path, found.header, name) for name in names}
@@ -274,8 +284,11 @@ def read_pieces(
                 name: pd.Series([line[at] if at < len(line) else None for line in piece], dtype=object, name=name)
                 for name, at in places.items()
             }
-            labels = declared_texts(label, cells.pop(label.name))
-            yield pd.DataFrame({one.name: cells_of(one, cells[one.name], mark) for one in features}), labels
+            labels = declared_texts(label, cells[label.name])
+            parsed = {one.name: cells_of(one, cells[one.name], mark) for one in features}
+            if report is not None:
+                report.add(cells, {label.name: labels, **parsed}, len(piece))
+            yield pd.DataFrame(parsed), labels
             piece = list(islice(found.cells, rows))
             if not piece:
                 break

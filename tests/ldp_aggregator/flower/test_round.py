@@ -2,19 +2,27 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, node, write_table
 
-from ldp_aggregator.flower.round import Collection, Ledger, Reply, answer, refusal_in
+from ldp_aggregator.flower.round import Collection, Reply, answer, node_settings, refusal_in
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers import FederatedState
+from ldp_aggregator.trainers.node_ledger import NodeLedger
 from ldp_protocols import Campaign, LdpError
 
 FAILED = Reply("a", None, "out of memory")
 LATER = Reply("a", {"refused": "not-ready", "why": "soon"})
 NEVER = Reply("a", {"refused": "above-cap", "why": "spent"})
+
+
+@pytest.fixture(autouse=True)
+def discreet_log():
+    """The log here is a node's own, which says what its table holds."""
 
 
 def share(folder, seed=1):
@@ -23,7 +31,7 @@ def share(folder, seed=1):
 
 def test_one_transaction_of_a_ledger_keeps_all_others_out_and_waits_for_the_disk(tmp_path):
     """Else two processes would both find nothing, and both draw."""
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = NodeLedger(tmp_path / "ledger.db")
     with ledger._transaction() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
         other = sqlite3.connect(tmp_path / "ledger.db", timeout=0)
@@ -53,6 +61,24 @@ def test_a_node_has_no_share_for_a_campaign_that_asks_for_something_else_nor_wit
     assert caught.value.code == "other-schema"
     write_table(settings.table, 2)
     assert answer(settings, {"campaign": CAMPAIGN.document})
+
+
+def test_a_node_says_in_its_log_what_its_table_holds_and_answers_for_a_wrong_one_anyway_only(tmp_path, caplog):
+    settings = node(tmp_path)
+    frame = pd.read_csv(settings.table)
+    frame.assign(readmitted=frame["readmitted"].str.title()).to_csv(settings.table, index=False)
+    with pytest.raises(LdpError, match="its own log says why") as caught:
+        answer(settings, {"campaign": CAMPAIGN.document})
+    assert caught.value.code == "not-ready"
+    assert 'readmitted, one of "yes", "no": 0 as declared, 200 not declared' in caplog.text
+    assert "nothing was drawn: readmitted: 0 of 200 rows are as declared; anyway=true draws it" in caplog.text
+    assert "Yes" not in caplog.text
+    assert NodeLedger(settings.ledger).spent == 0
+    assert answer(replace(settings, anyway=True), {"campaign": CAMPAIGN.document})
+    config = {"table": "t.csv", "ledger": "l.db", "campaign-id": "A", "max-epsilon": 1.0}
+    assert [node_settings(config | more).anyway for more in ({}, {"anyway": True})] == [False, True]
+    with pytest.raises(ValueError, match="anyway must be true or false"):
+        node_settings(config | {"anyway": "yes"})
 
 
 @pytest.mark.parametrize(
