@@ -32,6 +32,7 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers.federation import FederatedState, node_statistics
 from ldp_aggregator.trainers.node_ledger import ABOVE_CAP, NodeLedger
+from ldp_aggregator.trainers.node_overview import check_possible
 from ldp_aggregator.trainers.reading import opened, plain_name
 from ldp_aggregator.trainers.schemas import Schema, joined, read_chunks
 from ldp_aggregator.trainers.table_report import TableReport
@@ -83,13 +84,12 @@ class NodeSettings:
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """``nodes``: how many to wait for; ``least_nodes``: fewer shares give no model; ``groups``: above 1 the median over
-    the models of so many groups; ``seconds``: how long to wait in all; ``output``: where to write the model.
+    """``nodes``: how many to wait for; ``least_nodes``: fewer shares give no model; ``seconds``: how long to wait in
+    all; ``output``: where to write the model. Groups are the document's.
     """
 
     nodes: int
     least_nodes: int
-    groups: int
     seconds: float
     output: Path | None
 
@@ -108,18 +108,18 @@ def node_settings(config: Mapping[str, object]) -> NodeSettings:
 
 def round_settings(config: Mapping[str, object]) -> RoundSettings:
     """The server's settings from the run's configuration. Raises ValueError, which says what is right."""
-    nodes, least, groups = (_count(config, key) for key in ("nodes", "least-nodes", "groups"))
+    nodes, least = (_count(config, key) for key in ("nodes", "least-nodes"))
     seconds = _number(config, "seconds", "run")
     if not 1 <= least <= nodes:
         raise ValueError(f"run configuration: least-nodes must be from 1 to nodes ({nodes}), not {least}")
-    if not 1 <= groups <= least:
-        raise ValueError(f"run configuration: groups must be from 1 to least-nodes ({least}), not {groups}")
+    if "groups" in config:
+        raise ValueError('run configuration: groups are in the draft now, as "federation": {"groups": N}; leave it out')
     if not seconds > 0:
         raise ValueError(f"run configuration: seconds must be above 0, not {seconds}")
     output = config.get("output", "")
     if type(output) is not str:
         raise ValueError("run configuration: output must be a file's name, or empty to write none")
-    return RoundSettings(nodes, least, groups, seconds, Path(output) if output else None)
+    return RoundSettings(nodes, least, seconds, Path(output) if output else None)
 
 
 def _text(config: Mapping[str, object], key: str, whose: str) -> str:
@@ -261,13 +261,15 @@ class Collection:
             if node not in self.state.nodes:
                 self.problems.setdefault(node, "no answer")
 
-    def model(self, *, least_nodes: int, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
-        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``."""
+    def model(self, *, least_nodes: int, salt: bytes = b"") -> NaiveBayes:
+        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``, or than the
+        groups of the document.
+        """
         if len(self.state.nodes) < least_nodes:
             raise ValueError(
                 "; ".join([f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.told()])
             )
-        return self.state.model(groups=groups, salt=salt)
+        return self.state.model(salt=salt)
 
     def told(self) -> list[str]:
         """A line for every node that sent no share."""
@@ -291,6 +293,7 @@ class Collection:
             # The noise of two nodes is not the same: it is one node under two names, and its rows count once.
             return f"sent the share that node {sender} sent", True
         try:
+            check_possible(self.campaign, share)
             self.state.put(reply.node, share)
         except DocumentError as error:
             return f"sent no share of this campaign: {printable(str(error))}", True

@@ -117,9 +117,6 @@ class Settings(BaseSettings):
     publishers: tuple[str, ...] = Field(
         default=(), description="public keys of publishers whose directories have to name every open campaign"
     )
-    federation_groups: int = Field(
-        default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
-    )
     body_bytes: int = Field(default=Limits.body_bytes, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     connections: int = Field(
         default=Limits.connections, ge=1, description="open connections of one listener and process"
@@ -254,9 +251,14 @@ def _read_secret(path: Path) -> str:
     return secret
 
 
+_MOVED: Final = {
+    "federation_groups": 'is in the draft of each campaign now, as "federation": {"groups": N}; leave it out'
+}
+
+
 def _explain(error: ValidationError) -> str:
     """The first thing that is wrong, without the value: it may be a secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
-    problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+    problem = _MOVED.get(place, "unknown key") if first["type"] == "extra_forbidden" else first["msg"]
     return f"setting {place}: {problem}" if place else problem.removeprefix("Value error, ")
