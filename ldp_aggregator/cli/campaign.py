@@ -254,9 +254,7 @@ def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict
     )
     if members:
         say("rows and classes: what a share says, with its noise; distance: of a node's model from the others' median")
-        say(
-            "where it is furthest, in standard errors. By chance seldom above 4; of several above it, look at the largest first"
-        )
+        say("where it is furthest, in standard errors. By chance seldom above 4; of several, look at the largest first")
     if unlike:
         warn(f"warning: {unlike}")
 

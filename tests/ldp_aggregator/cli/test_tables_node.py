@@ -112,7 +112,8 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, not_sent, f
         shown = shell.must(f"campaign show {CAMPAIGN.id}")
         assert "federated: True\nshares: 2\n" in shown
         assert "epsilon: 2 for the rows of each node, a share\nguarantee: epsilon = 2; relation" in shown
-        assert re.search(r"^north +20\S+Z +0 +0$", shown, re.MULTILINE)
+        assert re.search(r"^north +20\S+Z +0 +0 +[\d,-]+ +\d\.\d+ +\d\.\d+ +\d+\.\d +\w", shown, re.MULTILINE)
+        assert "groups: none: all shares are added up" in shown
         shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
         assert [node["node"] for node in shown["nodes"]] == ["north", "south"]
         told = shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
@@ -164,7 +165,7 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, not_sent, fed
     assert f"guarantee: epsilon = 4; relation: {declared}" in shown
     assert re.search(r"^north +withdrawn +1 +1$", shown, re.MULTILINE)
     shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
-    assert shown["nodes"] == [{"node": "north", "received": None, "replacements": 1, "other_rows": 1}]
+    assert shown["nodes"] == [{"node": "north", "received": None, "replacements": 1, "other_rows": 1, "epsilon": 4}]
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
 
 

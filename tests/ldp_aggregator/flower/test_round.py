@@ -120,13 +120,13 @@ def test_one_share_under_two_names_is_of_one_node_and_a_share_that_is_too_large_
     assert collection.to_ask("abcde") == ()
 
 
-def test_the_model_is_of_as_many_groups_as_are_asked_for_and_needs_its_least_number_of_nodes(tmp_path):
+def test_the_model_is_of_the_documents_groups_and_needs_its_least_number_of_nodes(tmp_path):
     shares = {str(seed): share(tmp_path, seed) for seed in (1, 2, 3)}
     collection = Collection(CAMPAIGN)
     for name, sent in shares.items():
         collection.take(Reply(name, {"share": sent}))
     expected = FederatedState(CAMPAIGN, shares).model(groups=3, salt=b"s").to_json()
-    assert collection.model(least_nodes=3, groups=3, salt=b"s").to_json() == expected
+    assert collection.model(least_nodes=3, salt=b"s").to_json() == expected
     with pytest.raises(ValueError, match="3 nodes sent a share, 4 are needed"):
         collection.model(least_nodes=4)
 
