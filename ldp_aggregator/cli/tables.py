@@ -195,7 +195,7 @@ def _seen(
     before any noise is drawn, where a column is not as declared.
     """
     report = TableReport(schema)
-    yield from read_chunks(table, schema, reading=reading, report=report)
+    yield from read_chunks(table, schema, reading=reading, seen=report.add)
     warn("\n  ".join([f"{table}, as it stands (exact, for the eyes of who holds it):", *report.lines()]))
     if report.problems and not anyway:
         raise CommandError(

@@ -220,7 +220,7 @@ def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
                 if plain_name(name) not in rows.header:
                     raise refused(OTHER_SCHEMA, f"the node's table has no column {name!r}")
         report = TableReport(schema)
-        table = joined(read_chunks(settings.table, schema, report=report))
+        table = joined(read_chunks(settings.table, schema, seen=report.add))
         for line in report.lines(quoting=False):
             _LOG.warning("%s: %s", settings.table, line)
         if report.problems and not settings.anyway:

@@ -13,13 +13,13 @@ import csv
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,6 @@ from ldp_aggregator.learning.frames import numbers
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import Feature
 from ldp_protocols.values import NUMERAL, digits_of, number_of, position_of, positions_of
-
-if TYPE_CHECKING:
-    from ldp_aggregator.trainers.table_report import TableReport
 
 SEPARATORS: Final = ",;\t|"
 _SEPARATOR_NAMES: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -263,16 +260,20 @@ def _mark(separator: str) -> str:
     return "," if separator == ";" else "."
 
 
+Seen = Callable[[Mapping[str, "pd.Series[Any]"], Mapping[str, "pd.Series[Any]"], int], None]
+"""What looks at a piece: its columns as they stand in the file, as they are read, and its rows."""
+
+
 def read_pieces(
     path: Path,
     label: Label,
     features: Sequence[Feature],
     rows: int,
     reading: Reading = AS_WRITTEN,
-    report: TableReport | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """Feature columns and labels, ``rows`` at a time, at least one piece; a ``report`` counts what they hold. Raises
-    TableError for a missing column.
+    """Feature columns and labels, ``rows`` at a time, at least one piece, each shown to ``seen``. Raises TableError
+    for a missing column.
     """
     names = [*(one.name for one in features), label.name]
     with opened(path, names, reading) as found:
@@ -286,8 +287,8 @@ def read_pieces(
             }
             labels = declared_texts(label, cells[label.name])
             parsed = {one.name: cells_of(one, cells[one.name], mark) for one in features}
-            if report is not None:
-                report.add(cells, {label.name: labels, **parsed}, len(piece))
+            if seen is not None:
+                seen(cells, {label.name: labels, **parsed}, len(piece))
             yield pd.DataFrame(parsed), labels
             piece = list(islice(found.cells, rows))
             if not piece:

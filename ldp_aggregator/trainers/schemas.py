@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,10 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import as_column, declared_indices, features_of, with_outputs
 from ldp_aggregator.learning.naive_bayes import inputs_of, read_schema
-from ldp_aggregator.trainers.reading import AS_WRITTEN, Reading, read_pieces
+from ldp_aggregator.trainers.reading import AS_WRITTEN, Reading, Seen, read_pieces
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.schema import Label, Projection
 from ldp_protocols.features import Feature, NumericFeature
-
-if TYPE_CHECKING:
-    from ldp_aggregator.trainers.table_report import TableReport
 
 
 @dataclass(frozen=True)
@@ -103,9 +100,9 @@ def read_chunks(
     schema: Schema,
     rows: int = CHUNK_ROWS,
     reading: Reading = AS_WRITTEN,
-    report: TableReport | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """The same, ``rows`` at a time, at least one piece, counted in a ``report``. Raises TableError for a missing
+    """The same, ``rows`` at a time, at least one piece, each shown to ``seen``. Raises TableError for a missing
     column.
     """
-    return read_pieces(path, schema.label, schema.inputs, rows, reading, report)
+    return read_pieces(path, schema.label, schema.inputs, rows, reading, seen)

@@ -101,7 +101,7 @@ def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, f
     chunks = tables.read_chunks
     monkeypatch.setattr(
         "ldp_aggregator.cli.tables.read_chunks",
-        lambda path, schema, reading, report: chunks(path, schema, 7, reading, report),
+        lambda path, schema, reading, seen: chunks(path, schema, 7, reading, seen),
     )
     assert fit("sums", "--output", other)[0] == 0
     frame = read(files / "table.csv")
