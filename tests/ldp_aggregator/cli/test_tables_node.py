@@ -14,8 +14,10 @@ from daemon import Daemon
 from drafts import draft, number, text
 
 from ldp_aggregator.cli import tables
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
-from ldp_aggregator.trainers import FederatedState, encode_share
+from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics
 from ldp_aggregator.trainers.node_ledger import NodeLedger
 from ldp_protocols import Campaign
 
@@ -167,6 +169,35 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, not_sent, fed
     shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
     assert shown["nodes"] == [{"node": "north", "received": None, "replacements": 1, "other_rows": 1, "epsilon": 4}]
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
+
+
+def test_the_odd_one_of_three_is_seen_and_what_each_loses(shell, federation):
+    agreed = Campaign.compile({**DRAFT, "title": "Three", "federation": {"replacements": 2}})
+    (federation / "agreed.json").write_bytes(agreed.document)
+
+    async def work():
+        store = await open_store(federation / "data")
+        await store.create_campaign(agreed, federated=True)
+        await store.add_token(make_token("east", "node", utc_now())[1])
+        for seed, (name, rows) in enumerate((("north", 80), ("south", 80), ("south", 80), ("east", 4000))):
+            frame = table(seed).loc[np.arange(rows) % 80].reset_index(drop=True)
+            frame = frame.assign(ill="yes", age=99) if name == "east" else frame
+            assert await store.put_share(agreed.id, name, node_statistics(agreed, frame, frame.pop("ill"))) is None
+        await store.close()
+
+    asyncio.run(work())
+    code, out, err = shell(f"campaign show {agreed.id}")
+    assert code == 0
+    assert "guarantee: epsilon = 2; 4 for the rows of one node; relation: add or remove one row" in out
+    assert "groups: the median over 3 groups of nodes" in out
+    assert "a node may replace its share 2 times" in out
+    assert "the median counts each group alike" in err
+    shown = json.loads(shell(f"campaign show {agreed.id} --json")[1])
+    nodes = {node["node"]: node for node in shown["nodes"]}
+    assert max(nodes, key=lambda name: nodes[name]["distance"]) == "east"
+    assert [nodes[name]["epsilon"] for name in ("east", "north", "south")] == [2, 2, 4]
+    assert nodes["east"]["classes"][0] > 0.9
+    assert shown["guarantee"]["of_nodes"] == [[2, 2], [4, 1]]
 
 
 def test_a_token_is_revoked_without_its_shares_and_they_can_be_withdrawn_later(shell, refused, federation):

@@ -1,7 +1,5 @@
 """The two halves of a round without Flower: what a ledger holds at every moment, and what becomes of each answer."""
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import pandas as pd
@@ -27,25 +25,6 @@ def discreet_log():
 
 def share(folder, seed=1):
     return answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"]
-
-
-def test_one_transaction_of_a_ledger_keeps_all_others_out_and_waits_for_the_disk(tmp_path):
-    """Else two processes would both find nothing, and both draw."""
-    ledger = NodeLedger(tmp_path / "ledger.db")
-    with ledger._transaction() as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
-        other = sqlite3.connect(tmp_path / "ledger.db", timeout=0)
-        with closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
-            other.execute("BEGIN IMMEDIATE")
-
-    def fails():
-        with ledger._transaction() as connection:
-            connection.execute("INSERT INTO answers VALUES ('one', '1', x'00')")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fails()
-    assert ledger.share("one") is None, "all of it or nothing"
 
 
 def test_a_node_has_no_share_for_a_campaign_that_asks_for_something_else_nor_without_the_class(tmp_path):
