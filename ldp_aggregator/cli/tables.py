@@ -350,7 +350,7 @@ def _share(options: argparse.Namespace, campaign: Campaign) -> bytes:
             f"{path}: {error}; nothing left this node. --max-epsilon E allows more, where all agree to it"
         ) from None
     except OSError as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(f"{error}; --ledger FILE names another") from None
     _write_share(output, share)
     say(f"{output} holds {len(share)} bytes for campaign {campaign.id}")
     say(f"guarantee: {sound_guarantee(epsilon, ADD_REMOVE)}")

@@ -95,6 +95,7 @@ class NodeLedger:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything in it, or nothing; on disk when it is left."""
         try:
+            self._path.touch(mode=0o600)  # It holds hashes of tables, which have no noise.
             with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
@@ -102,7 +103,7 @@ class NodeLedger:
                     connection.execute(table)
                 yield connection
                 connection.execute("COMMIT")  # Closing without it rolls back.
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise OSError(f"the ledger {self._path}: {error}") from error
 
 

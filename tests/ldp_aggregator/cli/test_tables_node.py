@@ -270,6 +270,7 @@ def test_a_file_that_is_no_share_for_this_campaign_is_neither_sent_nor_overwritt
     assert "cannot be written" in refused(submit("north", "no/such/folder"))
     (federation / "taken.share").mkdir()
     assert "cannot be read" in refused(submit("north", "taken"))
+    assert "no/ledger" in refused(f"{submit('south')} --ledger no/ledger")
     assert "two files" in refused(f"{submit('north')} --ledger north.share", expected=2)
 
 

@@ -43,6 +43,7 @@ def test_rows_that_no_share_had_cost_nothing_again_in_the_same_campaign_alone(tm
         assert ledger.spent == spent
     with pytest.raises(LdpError, match="3 of this node's 3 is spent"):
         ledger.keep(f"{ONE} e", 1.0, b"e", max_epsilon=3.0)
+    assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
     assert (ledger.share(f"{OTHER} d"), ledger.digest(b"d"), ledger.digest(b"another")) == (b"d", b"dd", None)
     assert ledger.keep(f"{ONE} e", 1.0, b"e", max_epsilon=None) == b"e"
 
