@@ -34,9 +34,13 @@ def table(seed, rows):
 @pytest.fixture(scope="module")
 def shares():
     """Five hospitals; the noise of a seed, so that distances are the same in every run."""
+    return {f"node-{seed}": share_of(seed, 800) for seed in range(5)}
+
+
+def share_of(seed, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # A seed is never for release.
-        return {f"node-{seed}": node_statistics(CAMPAIGN, *table(seed, 800), random_state=seed) for seed in range(5)}
+        return node_statistics(CAMPAIGN, *table(seed, rows), random_state=seed)
 
 
 MANY = 10**6
@@ -73,7 +77,7 @@ def test_an_overview_needs_others_and_rows(shares):
 
 
 def test_tables_of_unlike_sizes_are_told_where_a_median_counts_them_alike(shares):
-    seen = overviews(CAMPAIGN, {**shares, "small": node_statistics(CAMPAIGN, *table(9, 40))}).values()
+    seen = overviews(CAMPAIGN, {**shares, "small": share_of(9, 40)}).values()
     assert "the median counts each group alike" in unlike_sizes(seen, 6)
     assert unlike_sizes(seen, 1) is None
     assert unlike_sizes(list(seen)[:5], 5) is None
