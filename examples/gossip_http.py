@@ -214,7 +214,7 @@ async def run_all(count: int, rounds: int, folder: Path) -> None:
     finally:
         for runner in runners:
             await runner.cleanup()
-    merged = FederatedState(CAMPAIGN, {f"node {number}": share for number, share in enumerate(shares)}).model()
+    merged = FederatedState(CAMPAIGN, {f"node {number}": share for number, share in enumerate(shares)}).model(groups=1)
     deviation = max(np.abs(parameters(node.model()) - parameters(merged)).max() for node in nodes)
     print(f"{count} nodes, {rounds} rounds: no node is further than {deviation:.1e} from the merged model")
     if deviation > TOLERANCE:

@@ -65,8 +65,7 @@ def finish(collection: Collection, settings: RoundSettings) -> NaiveBayes:
     """The model, after a line for every node that sent no share. Raises ValueError where there are too few."""
     for line in collection.told():
         say(line)
-    salt = secrets.token_bytes(32) if settings.groups > 1 else b""
-    return collection.model(least_nodes=settings.least_nodes, groups=settings.groups, salt=salt)
+    return collection.model(least_nodes=settings.least_nodes, salt=secrets.token_bytes(32))
 
 
 def publish(model: NaiveBayes, settings: RoundSettings) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -129,15 +130,17 @@ class FederatedState:
         """The sum of all shares, exact whatever its size."""
         return tuple(self._totals)
 
-    def model(self, options: Options = DEFAULTS, *, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
-        """The model of all shares. With ``groups`` above 1 it is the median of as many models of random nodes.
+    def model(self, options: Options = DEFAULTS, *, groups: int | None = None, salt: bytes = b"") -> NaiveBayes:
+        """The model of all shares. With ``groups`` above 1 it is the median of as many models of random nodes; by
+        default they are :func:`default_groups`.
 
         The median holds as long as fewer than half of the groups contain a node that lies. ``salt`` is secret from the
         nodes and decides who is in which group. Raises ValueError where there are fewer nodes than groups.
         """
         if not self._shares:
             raise ValueError("no node has sent its statistics yet")
-        groups_of_nodes = self._groups(groups, salt)
+        number = default_groups(self.campaign, len(self._shares)) if groups is None else groups
+        groups_of_nodes = self._groups(number, salt)
         replacements = max(sent.replacements for sent in self._releases.values())
         about = {"nodes": len(self._shares), "groups": len(groups_of_nodes), "replacements": replacements}
         return _train(self.campaign, groups_of_nodes, about, self.guarantee, options)
@@ -147,7 +150,7 @@ class FederatedState:
             return [NodeGroup(self._totals, len(self._shares))]
         if not 1 <= groups <= len(self._shares):
             raise ValueError(f"groups must be from 1 to the {len(self._shares)} nodes there are, not {groups}")
-        if not salt:
+        if not salt and groups < len(self._shares):
             raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
         found = ([self._shares[node].tolist() for node in order[first::groups]] for first in range(groups))
@@ -172,6 +175,19 @@ class FederatedState:
             self._totals[position] += sign * value
 
 
+MOST_DEFAULT_GROUPS: Final = 9
+"""Nodes that are a group each where the document says nothing; more are dealt to so many groups."""
+
+
+def default_groups(campaign: Campaign, nodes: int) -> int:
+    """Groups of a campaign's nodes: those of its document, else as many as there are nodes, from 3 on to
+    :data:`MOST_DEFAULT_GROUPS`; a median of two defends against nobody.
+    """
+    if campaign.federation is not None and campaign.federation.groups is not None:
+        return campaign.federation.groups
+    return min(nodes, MOST_DEFAULT_GROUPS) if nodes > 2 else 1
+
+
 @dataclass(frozen=True)
 class NodeGroup:
     """The merged statistics of some nodes, and how many times the planned noise is in them."""
@@ -191,13 +207,16 @@ def model_of_totals(
 
 
 def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Guarantee:
-    """Epsilon times the most shares that may be of the same rows: 1 + replacements, of the node with the most.
+    """For the rows of each node epsilon times its shares that may be of the same rows: 1 + replacements.
 
     A share that a node declares to be of other rows adds nothing: a row is in one share of those declared so, or in the
     first, and in as many more as were not.
     """
-    shares = 1 + max((sent.replacements for sent in releases.values()), default=0)
-    sound = sound_guarantee(float_up(shares * checked_epsilon(epsilon)), ADD_REMOVE)
+    nodes = Counter(1 + sent.replacements for sent in releases.values()) or Counter([1])
+    losses = [(float_up(shares * checked_epsilon(epsilon)), nodes[shares]) for shares in sorted(nodes)]
+    sound = sound_guarantee(losses[-1][0], ADD_REMOVE)
+    if len(losses) > 1:
+        sound = replace(sound, of_nodes=tuple(losses))
     if not any(sent.other_rows for sent in releases.values()):
         return sound
     return replace(sound, relation=f"{sound.relation} of a node whose shares have other rows where it declared so")
