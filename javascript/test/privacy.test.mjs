@@ -315,6 +315,17 @@ test("an older state among newer ones is noticed, and a folder that was moved an
     assert.ok(await partOf(on(`${folder}.moved`), OTHER).contribute(RECORD, "yes"));
 });
 
+test("a folder that was moved answers for every account in it once the app vouches for it", async (t) => {
+  const [folder, server] = [folderOf(t), aggregator()];
+  const on = (path, byte) => deviceOn(fileStorage(path), server, { identity: new Uint8Array(32).fill(byte) });
+  for (const byte of [1, 2]) await agreed(on(folder, byte));
+  const moved = `${folder}.moved`;
+  cpSync(folder, moved, { recursive: true });
+  for (const byte of [1, 2]) assert.equal((await partOf(on(moved, byte)).refusal()).code, "copied-storage");
+  await fileStorage(moved).adopt();
+  for (const byte of [1, 2]) assert.equal(await partOf(on(moved, byte)).refusal(), null);
+});
+
 test("a ledger is never there without its mark, wherever a process is killed", async (t) => {
   const folder = folderOf(t);
   const real = fs.renameSync;
