@@ -56,8 +56,8 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     _, accuracies = done.stdout.split("  Accuracy on the 24 people held out\n")
     for told in ("always yes", "learned from the devices' reports", "the same, learned without privacy"):
         assert re.search(rf"^    [01]\.\d{{3}} ± 0\.\d{{3}}  {told}", accuracies, re.MULTILINE), told
-    assert "size: the bounds 0 to 60 were read off the data" in done.stderr
-    assert "colour: the 2 values were read off the data" in done.stderr
+    assert "the bounds of size (0 to 60)" in done.stderr
+    assert "the 2 values of colour" in done.stderr
 
 
 def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from crowds import crowd_draft
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from daemon import Daemon
 from drafts import draft, number, text
@@ -190,3 +191,31 @@ def test_a_gateway_without_the_key_is_a_retry_and_nothing_is_lost(tmp_path):
         with forwarding(back.public + "/v1/ohttp") as (relay, _):
             assert kept(relay=relay).run_once(SECONDS)
         assert made.shown(made.campaign, 1)["reports"] == 1
+
+
+@pytest.mark.long  # some fifteen processes
+def test_a_crowds_relay_that_is_killed_again_and_again_lets_nothing_go_early_and_loses_nothing(tmp_path):
+    served = Served(tmp_path, has_key=True)
+    promise = {"devices": 100, "honest": 1, "delta": 1e-6}
+    with served.daemon:
+        drafted = crowd_draft(text("ill", "yes", "no"), promise=promise, issuer=None, gateway=served.gateway)
+        campaign_id = served.create(drafted)
+        campaign = Campaign.parse(served.document(campaign_id))
+        path, sent = f"/v1/campaigns/{campaign_id}/reports", 0
+        while sent < 100:
+            with served.relay(campaign_id, tmp_path, 1) as relay:
+                for _ in range(min(9, 100 - sent)):
+                    upload = encode_upload(perturb(campaign, {"ill": "no"}, "b"), campaign)
+                    inside = BinaryRequest("POST", "https", "x", path, (("content-type", MEDIA_TYPE),), upload)
+                    body = Sealed(campaign.gateway, encode_request(inside, beside=BESIDE_BODY)).body
+                    assert flooded(relay, "/ohttp", REQUEST_TYPE, body, {}) == 202
+                    sent += 1
+                if sent < 100:
+                    assert served.shown(campaign_id)["reports"] == 0
+        for _ in range(4):
+            with served.relay(campaign_id, tmp_path, 1):
+                pass  # Killed as it begins to forward.
+        with served.relay(campaign_id, tmp_path, 1):
+            told = served.shown(campaign_id, 100)
+    assert (told["reports"], told["relayed"]["least_batch"], told["relayed"]["otherwise"]) == (100, 100, 0)
+    assert told["published"]["epsilon"] == 1

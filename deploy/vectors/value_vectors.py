@@ -34,10 +34,16 @@ TYPED = (
 )
 """What has to name its type; a language without the type leaves the case out."""
 
+POINTED = ("1.00", "2.0", "-3.0", "4.0", "05.0", "5.0", "0.0", "-0.0", "2.50", "1.0 ", "1e0", 2, -3, 4, 5)
+"""Whole numbers with zeros behind a point, and what is none."""
+
 FLAG = CategoricalFeature("flag", ("0", "1", "0.5", "0.00000025"))
 SMOKER = CategoricalFeature("smoker", ("True", "false", "1e3"))
 ODD = CategoricalFeature("odd", ("true", "1", "True"))
 DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"), missing=False)
+STAGE = CategoricalFeature("stage", ("1.0", "2.0", "-3.00", "4.0", "4", "05.0", "0.0"))
+CODED = CategoricalFeature("coded", ("0", "2", "-3", "true"))
+"""Such numbers declared with the point, and without it."""
 SIZE = NumericFeature("size", 0, 2, 4)
 SPREAD = NumericFeature("spread", -0.3, 1.3, 5)
 """Its edges depend on the order of operations; each stands among the values, with the double below it."""
@@ -56,7 +62,7 @@ def of_json(value):
 
 def values():
     """Every value with its text and its number, and with its index in some features and in a label."""
-    written = [*PLAIN, *({kind: text} for kind, text in TYPED)]
+    written = [*PLAIN, *({kind: text} for kind, text in TYPED), *POINTED]
     return {
         "cases": [
             {"value": value, "text": text_of(of_json(value)), "number": _number(number_of(of_json(value)))}
@@ -66,7 +72,7 @@ def values():
         "features": [
             {key: said for key, said in feature.to_json().items() if key != "missing"}
             | {"indices": [feature.index_of(of_json(value)) for value in written]}
-            for feature in (FLAG, SMOKER, ODD, DRINK, SIZE, SPREAD)
+            for feature in (FLAG, SMOKER, ODD, DRINK, SIZE, SPREAD, STAGE, CODED)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},
     }

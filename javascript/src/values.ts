@@ -19,7 +19,7 @@ export function held(record: unknown, name: string): unknown {
   try {
     return (record as Record<string, unknown>)[name];
   } catch {
-    return undefined;
+    return;
   }
 }
 
@@ -36,20 +36,30 @@ const plain = (text: string): string =>
 /** The text that a value is compared by; null where it has none. */
 export function textOf(value: unknown): string | null {
   if (typeof value === "string") return composed(value);
-  if (typeof value === "boolean") value = Number(value);
+  if (value === !!value) value = Number(value);
   const whole = typeof value === "bigint" || Number.isInteger(value);
   if (!whole && !Number.isFinite(value)) return null;
   const text = whole ? String(BigInt(value as number)) : plain(String(value));
   return text.replace(whole ? "-" : "", "").length > LONGEST_TEXT ? null : text;
 }
 
+/** A whole number without the zeros behind its point; any other text as it is. */
+const whole = (text: string | null): any => text?.replace(/^(-?\d+)\.0+$/, "$1");
+
 /** The position of the declared text that a value means; -1 for anything else. */
 export function position(value: unknown, texts: readonly string[]): number {
-  const text = textOf(value);
-  const find = (name: string | null): number => texts.findIndex((declared) => composed(declared) === name);
-  // The digits have other names, where they are not declared themselves.
-  const others = text === "1" ? ["true", "True"] : text === "0" ? ["false", "False"] : [];
-  return [text, ...others].map(find).reduce((one, other) => (one < 0 ? other : one));
+  const names: any[] = texts.map(composed);
+  const digits = whole((value = textOf(value)) as any);
+  // Where digits are not declared themselves, they have other names.
+  return names.indexOf(
+    [
+      value,
+      digits,
+      names.find((name) => whole(name) === digits),
+      ["false", "true"][digits],
+      ["False", "True"][digits],
+    ].find((name) => names.includes(name)),
+  );
 }
 
 type Input = Bounds & { readonly name: string };

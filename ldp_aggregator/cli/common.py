@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import codecs
 import math
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
@@ -19,6 +20,9 @@ from ldp_aggregator.service.signing import held_gateways
 from ldp_aggregator.store import Store, open_store
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.command_line import Groups, say
+
+if TYPE_CHECKING:
+    from ldp_aggregator.trainers.reading import Reading
 
 Result = TypeVar("Result")
 
@@ -89,6 +93,28 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a campaign."""
     parser.add_argument("id", metavar="ID", help="the campaign's id")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a CSV file is written, where the file does not; see :func:`reading_of`."""
+    how = parser.add_argument_group("how a CSV file is written, where that cannot be seen")
+    text = 'its first line is a row: columns are called "column 1", "column 2"'
+    how.add_argument("--no-header", dest="header", action="store_false", help=text)
+    how.add_argument("--encoding", type=_encoding, metavar="NAME", help="such as latin-1 (default: UTF-8, or UTF-16)")
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    """What the options of :func:`add_reading` say."""
+    from ldp_aggregator.trainers.reading import Reading  # scikit-learn takes a second to import.
+
+    return Reading(options.header, options.encoding)
+
+
+def _encoding(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"{name!r} is no encoding; such as latin-1, cp1251, utf-16") from None
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

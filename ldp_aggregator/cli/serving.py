@@ -14,9 +14,11 @@ from typing import Any, Final
 from ldp_aggregator.cli.common import (
     CommandError,
     add_command,
+    add_reading,
     add_store_options,
     check_receivable,
     read_draft,
+    reading_of,
     settings_of,
     with_store,
     write_file,
@@ -53,6 +55,7 @@ def add_commands(groups: Groups) -> None:
         "--table", type=Path, metavar="FILE", help="a CSV file of PUBLIC data to take the columns from"
     )
     quickstart.add_argument("--label", metavar="COLUMN", help="the column of the table to learn")
+    add_reading(quickstart)
     quickstart.add_argument("--epsilon", type=between(0, 64), default=1.0, metavar="E", help="default: %(default)g")
     quickstart.add_argument("--devices", type=at_least(1), default=DEVICES, metavar="N", help="default: %(default)s")
     serve = add_command(
@@ -140,12 +143,15 @@ def _drafted(options: argparse.Namespace) -> str:
 
 def _read(options: argparse.Namespace) -> str:
     """Return the draft of a public table, after saying what in it was read off the rows."""
-    from ldp_aggregator.trainers.schemas import TableError
-    from ldp_aggregator.trainers.table_drafts import draft_from_table, read_csv
+    from ldp_aggregator.trainers.reading import TableError, read_csv
+    from ldp_aggregator.trainers.table_drafts import draft_from_table
 
     try:
         found = draft_from_table(
-            read_csv(options.table), options.label, source=str(options.table), epsilon=options.epsilon
+            read_csv(options.table, options.label, reading_of(options)),
+            options.label,
+            source=str(options.table),
+            epsilon=options.epsilon,
         )
     except TableError as error:
         raise CommandError(str(error)) from None

@@ -9,21 +9,23 @@ import json
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from ldp_aggregator.cli.common import (
     CommandError,
     add_command,
     add_group,
     add_id,
+    add_reading,
     read_draft,
     read_file,
+    reading_of,
     say_table,
     with_store,
     write_file,
@@ -49,12 +51,13 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
 from ldp_aggregator.trainers.federation import node_statistics
+from ldp_aggregator.trainers.reading import Reading
 from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
-from ldp_aggregator.trainers.statistics import SilentFeatureWarning
+from ldp_aggregator.trainers.statistics import SilentFeatureWarning, SilentLabelWarning
 from ldp_protocols import Campaign, DocumentError
-from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json
+from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.schema import METHODS
 
 _METHODS: Final = {
@@ -103,6 +106,7 @@ def add_commands(groups: Groups) -> None:
     fit.add_argument("--output", type=Path, metavar="FILE", help="write the model document to a file")
     fit.add_argument("--seed", type=int, metavar="N", help="repeatable noise, for experiments and never for release")
     add_json(fit)
+    add_reading(fit)
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
     commands = add_group(groups, "node", f"submit {command} {example}")
@@ -110,6 +114,7 @@ def add_commands(groups: Groups) -> None:
     submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
     submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
     submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
+    add_reading(submit)
     submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
     submit.add_argument(
         "--output",
@@ -153,6 +158,7 @@ def add_commands(groups: Groups) -> None:
     project.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
     project.add_argument("--inputs", metavar="A,B,...", help="features to project (default: all that are numbers)")
     project.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
+    add_reading(project)
 
 
 def _fit(options: argparse.Namespace) -> None:
@@ -164,16 +170,17 @@ def _fit(options: argparse.Namespace) -> None:
                 f"--{flag} goes with --method {' or '.join(methods)}, not with {options.method}"
             )
     draft, schema = _read_schema(options.schema)
+    reading = reading_of(options)
     test = given.pop("test", None)
     kind: Any = _METHODS[options.method][0]
     trainer = kind(draft, epsilon=options.epsilon, random_state=options.seed, **given)
     try:
         with _told_warnings():
             if isinstance(trainer, SufficientStatisticsNB):
-                trainer.fit_chunks(read_chunks(options.table, schema))
+                trainer.fit_chunks(read_chunks(options.table, schema, reading=reading))
             else:
-                trainer.fit(*read_table(options.table, schema))
-        accuracy = None if test is None else _accuracy(trainer, test, schema)
+                trainer.fit(*read_table(options.table, schema, reading))
+        accuracy, undeclared = (None, 0) if test is None else _accuracy(trainer, test, schema, reading)
     except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
     if options.output:
@@ -182,7 +189,7 @@ def _fit(options: argparse.Namespace) -> None:
     centres = trainer.cluster_centers_.tolist() if isinstance(trainer, PrivateKMeans) else []
     if options.json:
         told = {"trainer": type(trainer).__name__, "guarantee": trainer.guarantee_.to_json(), "budget": trainer.budget_}
-        learned = {"classes": schema.label.classes, "accuracy": accuracy}
+        learned = {"classes": schema.label.classes, "accuracy": accuracy, "undeclared_labels": undeclared}
         say_json(told | ({"centres": [dict(zip(names, one, strict=True)) for one in centres]} if centres else learned))
         return
     say(f"guarantee: {trainer.guarantee_}")
@@ -195,16 +202,27 @@ def _fit(options: argparse.Namespace) -> None:
         say(f"the model is in {options.output}")
 
 
-def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
-    """Share of the rows whose declared class is predicted; the table to test with is not protected."""
+def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema, reading: Reading) -> tuple[float, int]:
+    """Share of the rows whose declared class is predicted, and how many labels are not declared, which are told; the
+    table to test with is not protected.
+    """
     names = np.array([*schema.label.classes, None], dtype=object)
     right = rows = 0
-    for frame, labels in read_chunks(path, schema):
-        right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
+    undeclared: Counter[str] = Counter()
+    for frame, labels in read_chunks(path, schema, reading=reading):
+        classes = schema.classes_of(labels, len(frame))
+        right += int((trainer.predict(frame) == names[classes]).sum())
         rows += len(frame)
+        undeclared.update(labels[classes < 0].fillna("").map(repr))
     if rows == 0:
         raise CommandError(f"{path}: holds no rows; a table to test with has at least one")
-    return right / rows
+    if undeclared:
+        some = ", ".join(text for text, _ in undeclared.most_common(3))
+        warn(
+            f"warning: {path}: {undeclared.total()} of {rows} labels are not declared, such as {some}; "
+            f"the schema has {', '.join(schema.label.classes)}"
+        )
+    return right / rows, undeclared.total()
 
 
 def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
@@ -219,6 +237,7 @@ def _told_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrivacyWarning)
         warnings.simplefilter("always", SilentFeatureWarning)
+        warnings.simplefilter("always", SilentLabelWarning)
         yield
     for warning in caught:
         sys.stderr.write(f"warning: {warning.message}\n")
@@ -264,8 +283,9 @@ def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
 def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
     """A new share. It is on disk before anything else is done with it."""
     try:
-        frame, labels = read_table(options.table, Schema.of_campaign(campaign))
-        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+        frame, labels = read_table(options.table, Schema.of_campaign(campaign), reading_of(options))
+        with _told_warnings():
+            share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
     except ValueError as error:
         raise CommandError(str(error)) from None
     try:
@@ -330,11 +350,9 @@ def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> In
     unknown = [name for name in names if name not in numbers]
     if unknown or not names:
         raise ValueError(f"{', '.join(unknown) or 'no feature'} is not a number of the draft")
-    try:
-        frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise CommandError(f"cannot read {options.table}: {error}") from None
-    return moments_of_table([numbers[name] for name in names], campaign.label, frame)
+    inputs = [numbers[name] for name in names]
+    frame, labels = read_table(options.table, Schema(campaign.label, tuple(inputs)), reading_of(options))
+    return moments_of_table(inputs, campaign.label, frame.assign(**{campaign.label.name: labels}))
 
 
 def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:

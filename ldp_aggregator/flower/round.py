@@ -31,11 +31,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers.federation import FederatedState, node_statistics
+from ldp_aggregator.trainers.reading import opened, plain_name
 from ldp_aggregator.trainers.schemas import Schema, read_table
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.authored import MODEL
@@ -209,10 +208,11 @@ def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
     """A fresh share of the node's table. Raises LdpError, which tells the server nothing of the rows."""
     schema = Schema.of_campaign(campaign)
     try:
-        present = set(pd.read_csv(settings.table, nrows=0).columns)
-        for name in (*schema.input_names, schema.label.name):
-            if name not in present:
-                raise refused(OTHER_SCHEMA, f"the node's table has no column {name!r}")
+        names = (*schema.input_names, schema.label.name)
+        with opened(settings.table, names) as rows:
+            for name in names:
+                if plain_name(name) not in rows.header:
+                    raise refused(OTHER_SCHEMA, f"the node's table has no column {name!r}")
         return node_statistics(campaign, *read_table(settings.table, schema))
     except (OSError, ValueError) as error:
         raise refused(NOT_READY) from error

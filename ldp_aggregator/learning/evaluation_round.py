@@ -136,7 +136,7 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
     as_trained = accuracy.as_trained() if told else _UNTOLD
     published, threshold, reason = as_trained, 0.0, f"fewer than {_FEWEST} answers tell nothing"
     if table is not None and asked.edges is None:
-        reason = "with more than two classes nothing is moved: the answers do not tell how sure the model is"
+        reason = "with more than two classes no threshold is moved"
     elif table is not None:
         published, threshold, reason = accuracy.published(asked)
     about = campaign.id, campaign.privacy.epsilon, int(tally.n.sum())
@@ -144,11 +144,11 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
     found = Evaluated(*about, published, threshold, 1.0, reason, as_trained, untold, [], untold, untold, None, (), ())
     if table is None:
         return found
-    said, classes = _saying(asked, threshold), _of_class(asked)
+    said, classes, slope = _saying(asked, threshold), _of_class(asked), accuracy.slope(asked, threshold)
+    found = replace(found, slope=slope)
     if asked.edges is not None:
-        slope = accuracy.slope(asked, threshold)
         roc, calibration = _roc(table, asked), _calibration(table, asked, threshold, slope)
-        found = replace(found, slope=slope, area=Figure.of(table.area()), roc=roc, calibration=calibration)
+        found = replace(found, area=Figure.of(table.area()), roc=roc, calibration=calibration)
     return replace(
         found,
         classes=_by_class(names, table.share(classes)),
@@ -275,31 +275,44 @@ def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool)
 
 
 def with_threshold(model: Model, threshold: float, slope: float = 1.0) -> Model:
-    """Return the model of two classes whose log odds are those of ``model`` less the threshold, times the slope.
+    """Return the model whose log odds between any two classes are those of ``model`` times the slope; of two classes
+    those of the second less the threshold.
 
-    In the model's own format: of each feature the log odds of a value are multiplied. Of P(value | class), p and r p,
-    come x and r^slope x, x proportional to r^theta p, with the theta by which both add up to 1; a variance is divided.
+    In the model's own format: of each feature the log odds of a value are multiplied, and a variance is divided. What
+    keeps tables from adding up to 1 is taken off the prior, and is nothing with two classes, so that records without a
+    value are classified as before.
     """
     if threshold == 0 and slope == 1:
         return model
-    odds = slope * (math.log(model.prior[1] / model.prior[0]) - threshold)
+    prior = slope * np.log(model.prior)
+    prior[-1] -= slope * threshold
     likelihoods: list[Likelihood] = []
     for one in model.likelihoods:
         if slope != 1 and isinstance(one, DiscreteLikelihood):
-            one = replace(one, table=_sloped(np.array(one.table), slope))
+            table, left = _sloped(np.array(one.table), slope)
+            prior += left
+            one = replace(one, table=tuple(map(tuple, table.tolist())))
         elif slope != 1 and isinstance(one, GaussianLikelihood):
             # A normal law has its deviation in its factor, too: what that adds to the log odds is taken off the prior.
-            first, second = one.variance
-            odds += (1 - slope) * math.log(second / first) / 2
-            one = replace(one, variance=(first / slope, second / slope))
+            prior += (1 - slope) * np.log(one.variance) / 2
+            one = replace(one, variance=tuple(variance / slope for variance in one.variance))
         likelihoods.append(one)
-    share = float(expit(odds))
-    return replace(model, prior=(1 - share, share), likelihoods=tuple(likelihoods))
+    return replace(model, prior=tuple(softmax(prior).tolist()), likelihoods=tuple(likelihoods))
 
 
-def _sloped(table: Array, slope: float) -> tuple[tuple[float, ...], ...]:
-    """P(value | class), shape (values, 2), whose log odds are those of ``table`` times the slope."""
-    first, odds = np.log(table[:, 0]), np.log(table[:, 1]) - np.log(table[:, 0])
+def _sloped(table: Array, slope: float) -> tuple[Array, Array]:
+    """P(value | class), shape (values, k), whose log odds are those of ``table`` times the slope; and by class the
+    logarithm that this leaves.
+
+    Of p_c come x p_c^slope with one x for a value. With two classes, p and r p, x is proportional to r^theta
+    p^(1 - slope), with the theta by which both add up to 1. With more no x need do that: it is the mean of p to the
+    power 1 - slope, by which they do where classes are alike.
+    """
+    logs = np.log(table)
+    if table.shape[1] > 2:
+        found = np.exp(slope * logs + (1 - slope) * np.log(table.mean(axis=1))[:, None])
+        return found / found.sum(axis=0), np.log(found.sum(axis=0))
+    first, odds = logs[:, 0], logs[:, 1] - logs[:, 0]
 
     def apart(theta: float) -> float:
         return float(logsumexp(first + (theta + slope) * odds) - logsumexp(first + theta * odds))
@@ -307,7 +320,7 @@ def _sloped(table: Array, slope: float) -> tuple[tuple[float, ...], ...]:
     theta = brentq(apart, -slope, 1.0, xtol=1e-14) if np.abs(odds).max() > _FLAT else 0.0
     weights = softmax(first + theta * odds)
     found = np.stack([weights, weights * np.exp(slope * odds)], axis=1)
-    return tuple(map(tuple, (found / found.sum(axis=0)).tolist()))
+    return found / found.sum(axis=0), np.zeros(2)
 
 
 @dataclass(frozen=True)
@@ -418,16 +431,24 @@ class _Accuracy:
 
     def slope(self, asked: Asked, threshold: float) -> float:
         """Return the number that log odds above the threshold are multiplied by: the one with which the model says on
-        average how often it is right, where without any it is off by more than is clear. A bin says what the model's
+        average how often it is right, where without any it is off by more than is clear. A place says what the model's
         own records in it say on average.
         """
-        edges, scores = np.array(asked.edges), draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
-        odds = np.append(scores[:, 1] - scores[:, 0], [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1])
-        places, sure = np.searchsorted(edges, odds, side="left"), expit(np.abs(odds - threshold) * _SLOPES[:, None])
+        scores = draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
+        classes = scores.shape[1]
+        if asked.edges is None:
+            places, sure = scores.argmax(axis=1), softmax(scores * _SLOPES[:, None, None], axis=2).max(axis=2)
+        else:
+            edges = np.array(asked.edges)
+            middles = [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1]
+            odds = np.append(scores[:, 1] - scores[:, 0], middles)
+            places, sure = np.searchsorted(edges, odds, side="left"), expit(np.abs(odds - threshold) * _SLOPES[:, None])
+        drawn = np.bincount(places, minlength=asked.places)
         said = np.array([np.bincount(places, one, asked.places) for one in sure]).T
-        said /= np.bincount(places, minlength=asked.places)[:, None]
+        # What the model never says of its own records it may say of others', as surely as it does on average.
+        said = np.where(drawn[:, None] > 0, said / np.maximum(drawn, 1)[:, None], said.sum(axis=0) / len(places))
         right = self.own + np.append((_right(asked, threshold).astype(np.float64) - _right(asked)).ravel(), 0.0)
-        too_sure = np.vstack([np.repeat(said, 2, axis=0), np.zeros(len(_SLOPES))]).T - right
+        too_sure = np.vstack([np.repeat(said, classes, axis=0), np.zeros(len(_SLOPES))]).T - right
         off, error = too_sure @ self.told, math.sqrt(self._variance(too_sure[_SLOPES == 1.0][0]))
         clear = abs(float(off[_SLOPES == 1.0][0])) > CLEARLY_BETTER * error
         return float(_SLOPES[np.abs(off).argmin()]) if clear else 1.0

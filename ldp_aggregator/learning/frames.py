@@ -97,8 +97,14 @@ def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
     return _numbers_of([*different, None])[codes]
 
 
+def as_pandas(table: Any) -> Any:
+    """A table or a column of another library by pandas, names and all; what is no such table as it is."""
+    return table.to_pandas() if hasattr(table, "to_pandas") else table
+
+
 def as_column(labels: Any) -> pd.Series[Any]:
     """Labels as a column, its cells unchanged (pandas lets one cell decide how others read). ValueError for several."""
+    labels = as_pandas(labels)
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError("y must be one column of labels")
     if not hasattr(labels, "dtype"):

@@ -220,17 +220,22 @@ def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
     return np.where(np.isnan(values), 0.0, density)
 
 
-def input_names(features: Sequence[Feature], projection: Projection | None) -> tuple[str, ...]:
-    """The columns that a table must have: inputs of a projection stand in for its outputs."""
+def inputs_of(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
+    """What a table must hold: inputs of a projection stand in for its outputs."""
     if projection is None:
-        return tuple(feature.name for feature in features)
+        return tuple(features)
     outputs = projection.output_positions
-    kept = [feature.name for feature in features if feature.name not in outputs]
-    return (*kept, *(feature.name for feature in projection.inputs))
+    return (*(feature for feature in features if feature.name not in outputs), *projection.inputs)
+
+
+def input_names(features: Sequence[Feature], projection: Projection | None) -> tuple[str, ...]:
+    """The columns that a table must have."""
+    return tuple(feature.name for feature in inputs_of(features, projection))
 
 
 def framed(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     """The table as a DataFrame; an array's columns get the features' names in their order."""
+    X = frames.as_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str).reset_index(drop=True)
     # Of lists, numpy would make an array in which one text makes texts of all numbers.

@@ -1,9 +1,10 @@
 """From drafts to campaigns: as their authors wrote them, in TOML or JSON, or as the columns of a table, one a line.
 
-A column is its name, a colon, and what it can be: ``red | green``, or ``young < medium < old`` (values in their order),
-or ``0 to 100`` (a number, modelled as Gaussian), or ``0 to 200000 in 8`` (a number in so many bins of equal width). A
-header as it stands in a file, names with commas between them, is taken too; then every line says what is still to be
-written. Values and bounds are public knowledge and never read off the data: a table itself is not asked for.
+A column is its name, a colon, and what it can be: ``red | green`` (or ``red, green``), or ``young < medium < old``
+(values in their order), or ``0 to 100`` (a number, modelled as Gaussian), or ``0 to 200000 in 8`` (a number in so many
+bins of equal width). A header as it stands in a file, names with commas between them, is taken too; then every line
+says what is still to be written. Values and bounds are public knowledge and never read off the data: a table itself is
+not asked for.
 """
 
 from __future__ import annotations
@@ -163,13 +164,15 @@ def read_column(line: str) -> tuple[str, dict[str, Any]]:
     name, _, what = (part.strip() for part in line.partition(":"))
     if not name:
         raise ValueError(f"the line {line.strip()!r} has no name before its colon")
+    found = _RANGE.fullmatch(what)
     ordered = {} if "|" in what else {"ordered": True}
     values = [value.strip() for value in (_IN_ORDER.split(what) if ordered else what.split("|"))]
+    if len(values) == 1 and found is None:  # Values may hold commas: these part them only where nothing else does.
+        ordered, values = {}, [value.strip() for value in what.split(",")]
     if len(values) > 1:
         if not all(values):
             raise ValueError(f"{name} has an empty value between two others")
         return name, describe_values(name, values, **ordered)
-    found = _RANGE.fullmatch(what)
     if found is None:
         raise ValueError(f"{name} does not say what it can be; {_HINT.format(name)}")
     bins = {} if found["bins"] is None else {"bins": int(found["bins"])}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -187,7 +188,10 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     known = variables()
     unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
     if unknown:
-        raise setting_error(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
+        near = did_you_mean(unknown[0].upper(), known)
+        raise setting_error(
+            f"environment variable {unknown[0]} is unknown{near}; the known ones are {', '.join(known)}"
+        )
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
     if config is not None and not config.is_file():
@@ -254,9 +258,47 @@ def _read_secret(path: Path) -> str:
     return secret
 
 
+_WORDS: Final = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be one of {expected}",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a text",
+    "path_type": "must be the name of a file or folder",
+    "tuple_type": "must be a list",
+    "string_pattern_mismatch": "must be like package.module:function",
+}
+"""What is wrong, by the type that pydantic gives it; other types are this module's own sentences."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the known one that is most like an unknown one, where one is."""
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _plain(bound: object) -> object:
+    return f"{bound:g}" if isinstance(bound, float) else bound
+
+
 def _explain(error: ValidationError) -> str:
-    """The first thing that is wrong, without the value: it may be a secret."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-    return f"setting {place}: {problem}" if place else problem.removeprefix("Value error, ")
+    """Everything that is wrong, without the values: they may be secrets."""
+    told = []
+    for one in error.errors(include_input=False, include_url=False):
+        place, kind = ".".join(map(str, one["loc"])), one["type"]
+        if kind == "extra_forbidden":
+            problem = "unknown key" + did_you_mean(place, Settings.model_fields)
+        elif kind in _WORDS:
+            problem = _WORDS[kind].format(**{name: _plain(bound) for name, bound in one.get("ctx", {}).items()})
+        else:
+            problem = one["msg"].removeprefix("Value error, ")
+        told.append(f"setting {place}: {problem}" if place else problem)
+    return "; ".join(told)

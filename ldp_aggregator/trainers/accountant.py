@@ -100,11 +100,25 @@ class FitAccountant(Accountant):
         return super().spend(query, epsilon)
 
 
-def _elsewhere(total: Fraction) -> Accountant:
+class _Copied(Accountant):
     """A shared accountant as it arrives in another process, or from a file: it refuses everything."""
-    accountant = Accountant(float(total))
+
+    def spend(self, query: str, epsilon: Fraction) -> Fraction:
+        raise BudgetError(
+            "budget-spent",
+            f"{query}: this accountant was copied into another process, which cannot know what was spent and so spends "
+            "nothing; fit in one process, that is, with n_jobs=1",
+        )
+
+    @property
+    def spent(self) -> Fraction:
+        """All of it, as far as this process knows."""
+        return self.total
+
+
+def _elsewhere(total: Fraction) -> Accountant:
+    accountant = _Copied(float(total))
     accountant.total = total
-    accountant.spend("what the process it comes from may have spent", total)
     return accountant
 
 

@@ -41,8 +41,9 @@ class Training(NamedTuple):
 class PrivateNaiveBayes(NaiveBayes):
     """Naive Bayes from a table that somebody holds, under central differential privacy.
 
-    Subclasses say in :meth:`_train` how the noise comes in. Tables may be DataFrames or, with as many columns as the
-    schema has features and in their order, arrays.
+    Subclasses say in :meth:`_train` how the noise comes in. Tables may be DataFrames (of pandas, or of a library that
+    has ``to_pandas``) or, with as many columns as the schema has features and in their order, arrays. There is no
+    ``sample_weight``: the promise is for a row that counts once.
 
     Attributes
     ----------
@@ -85,6 +86,7 @@ class PrivateNaiveBayes(NaiveBayes):
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        X = frames.as_pandas(X)
         # The names scikit-learn keeps: those of a DataFrame whose columns are all texts.
         named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
         if self.schema is None:
@@ -113,6 +115,7 @@ class PrivateNaiveBayes(NaiveBayes):
 
     def _joint_log_likelihood(self, X: pd.DataFrame) -> Array:
         check_is_fitted(self, "model_")
+        X = frames.as_pandas(X)
         textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
         if self.schema is None and not textual:
             # scikit-learn's checks of a table to predict for, where the schema was read off the training table.

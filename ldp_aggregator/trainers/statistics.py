@@ -7,10 +7,11 @@ every order.
 The vector's order is that of :mod:`ldp_aggregator.node_statistics`. Rows without a declared value are in no cell; a
 missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in no cell at all.
 
-Features may say nothing: none of the rows holds a declared value, as where a column is spelt otherwise. Whether that is
-so is a fact about the rows. An error that followed from it, or from the dtype of a column, would tell neighbouring
-tables apart at any epsilon. So it is read off the noisy statistics, which may leave anyway: a warning that costs no
-privacy, and that does not come where the noise hides what it is about.
+A label or a feature may say nothing: none of the rows holds a declared value, as where a column is spelt otherwise, or
+a number, as where it has decimal commas. Whether that is so is a fact about the rows. An error that followed from it,
+or from the dtype of a column, would tell neighbouring tables apart at any epsilon. So it is read off the noisy
+statistics, which may leave anyway: a warning that costs no privacy, and that does not come where the noise hides what
+it is about.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of, feature_indices, numbers, without_sparse_columns
-from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE, Part, parts_of
+from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE, Part, parts_of
 from ldp_aggregator.trainers import sensitivities
 from ldp_aggregator.trainers.accountant import Accountant, allocate
 from ldp_aggregator.trainers.randomness import discrete_laplace, drawable
@@ -188,37 +189,107 @@ _CERTAIN: Final = 5.0
 _MUCH: Final = 0.5
 """Share of the rows that must be seen to be without a declared value."""
 
+_LIKELY: Final = 4.0
+"""Standard deviations within which the noise of a sum stays in 998 of 1,000 fits, of two classes or more."""
+
+_FEWEST_LABELS: Final = 240
+"""Rows. Noise that hides more declared labels than these tells nothing of a table of some hundred rows."""
+
+_ONE_SIDE: Final = 3.0
+"""Standard deviations of a sum of several queries' noise, beyond which one side of it is in 4 of 1,000 fits."""
+
+_NARROW: Final = 0.028
+"""Share of the rows. Noise beyond it would take a number that is spread over its bounds for one that is not."""
+
+
+class SilentLabelWarning(UserWarning):
+    """A model of next to nothing, since next to no row holds a declared class."""
+
 
 class SilentFeatureWarning(UserWarning):
     """A feature has next to no influence on the model, since next to no row holds one of its declared values."""
 
 
 def warn_of_silence(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> None:
-    """A :class:`SilentFeatureWarning` for :func:`silent_features`, if there are any."""
-    found = silent_features(noisy, plans, copies)
-    if found:
-        names = ", ".join(map(repr, found))
+    """A warning of what :func:`silent_label`, :func:`silent_features` and :func:`silent_numbers` find, if anything."""
+    compare = "compare the schema with the table"
+    if hidden := silent_label(noisy, plans, copies):
         warnings.warn(
-            f"as far as the noise shows, no row holds a declared value of {names}: compare the schema with the table",
-            SilentFeatureWarning,
+            f"as far as the noise shows, no row holds a declared class (it may hide some {hidden}): {compare}",
+            SilentLabelWarning,
             stacklevel=2,
         )
+    for problem, found in (
+        ("no row holds a declared value of", silent_features(noisy, plans, copies)),
+        ("no row holds a number, or all hold the middle of the bounds, of", silent_numbers(noisy, plans, copies)[0]),
+        ("all rows hold numbers at the bounds or beyond them of", silent_numbers(noisy, plans, copies)[1]),
+    ):
+        if found:
+            names = ", ".join(map(repr, found))
+            warnings.warn(
+                f"as far as the noise shows, {problem} {names}: {compare}", SilentFeatureWarning, stacklevel=2
+            )
+
+
+def silent_label(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> int:
+    """How many rows the noise can hide where the class counts add up to nothing beyond it, at least 1; else 0.
+
+    An empty table counts as well. Noise that hides more than :data:`_FEWEST_LABELS` tells nothing.
+    """
+    total, spread = _totals(noisy, plans, copies)[CLASSES, None]
+    hidden = _LIKELY * spread
+    return max(1, math.ceil(hidden)) if abs(total) <= hidden <= _FEWEST_LABELS else 0
 
 
 def silent_features(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> tuple[str, ...]:
     """The counted features whose table adds up to nothing while the class counts do not, beyond the noise.
 
     A function of noisy statistics (``copies`` times the planned noise) and public numbers alone: post-processing. A
-    feature that declares ``missing`` counts every row, and a Gaussian one adds rows without a number in the middle of
-    its bounds; neither is ever found here.
+    feature that declares ``missing`` counts every row, and is never found here.
     """
-    totals = {plan.part: float(noisy[plan.part.start : plan.part.stop].sum()) for plan in plans}
-    spreads = {plan.part: math.sqrt(copies * plan.variance * (plan.part.stop - plan.part.start)) for plan in plans}
-    counts = next(part for part in totals if part.kind == CLASSES)
-    rows = totals[counts] - _CERTAIN * spreads[counts]
+    found = _totals(noisy, plans, copies)
+    count, spread = found[CLASSES, None]
+    rows = count - _CERTAIN * spread
     return tuple(
-        part.feature.name
-        for part in totals
-        if part.kind == TABLE and part.feature is not None
-        if abs(totals[part]) <= _CERTAIN * spreads[part] <= _MUCH * rows
+        name
+        for (kind, name), (total, spread) in found.items()
+        if kind == TABLE and name is not None
+        if abs(total) <= _CERTAIN * spread <= _MUCH * rows
     )
+
+
+def silent_numbers(
+    noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The Gaussian features of which all rows stand in the middle of the bounds, as those without a number do, and
+    those of which all stand at the bounds, as far as the noise shows. Post-processing, as :func:`silent_features`.
+    """
+    found = _totals(noisy, plans, copies)
+    rows, unsure = found[CLASSES, None]
+    middle, ends = [], []
+    for (kind, name), (total, spread) in found.items():
+        if kind != SQUARE or name is None:
+            continue
+        inside, spread = total / GRID, spread / GRID  # of 1 - t^2 over the rows
+        square_noise = math.hypot(unsure, spread)
+        # Of a number that tells of the class, each class stands on a side of its own.
+        (sums,) = (one for one in plans if one.part.kind == SUM and one.part.feature and one.part.feature.name == name)
+        offset = np.abs(noisy[sums.part.start : sums.part.stop]).max()
+        if offset <= _CERTAIN * math.sqrt(copies * sums.variance) and rows - inside <= _ONE_SIDE * square_noise:
+            middle += [name] * (square_noise <= _NARROW * rows)
+        elif abs(inside) <= _LIKELY * spread <= _MUCH * (rows - _LIKELY * unsure) / 2:
+            ends.append(name)
+    return tuple(middle), tuple(ends)
+
+
+def _totals(
+    noisy: Integers, plans: Sequence[QueryNoise], copies: float
+) -> dict[tuple[str, str | None], tuple[float, float]]:
+    """The sum of each part and the standard deviation of its noise, by the part's kind and feature."""
+    return {
+        (plan.part.kind, plan.part.feature.name if plan.part.feature else None): (
+            float(noisy[plan.part.start : plan.part.stop].sum()),
+            math.sqrt(copies * plan.variance * (plan.part.stop - plan.part.start)),
+        )
+        for plan in plans
+    }

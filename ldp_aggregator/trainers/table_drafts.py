@@ -8,18 +8,32 @@ asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.trainers.schemas import TableError
-from ldp_protocols.features import MISSING, describe_number, describe_values
+from ldp_aggregator.trainers.reading import (
+    MARK,
+    NOTES,
+    TableError,
+    canonical,
+    formatted,
+    is_absent,
+    no_column,
+    plain_name,
+    whole_column,
+)
+from ldp_protocols.errors import DraftError
+from ldp_protocols.features import MISSING, describe_number, describe_values, read_feature
 from ldp_protocols.fields import LONGEST_TEXT
+from ldp_protocols.values import number_of
 
 MOST_DRAFTED_VALUES: Final = 50
 """A text column with more different values is left out: names, identifiers, free text."""
@@ -32,6 +46,19 @@ DEFAULT_BINS: Final = 8
 CROWDED: Final = 0.95
 """The share of the rows in one bin from which on narrower bounds are proposed."""
 
+_NEARLY_ALL: Final = 0.95
+"""Share of the rows with a number of their own, from which on whole numbers may be identifiers."""
+
+_IDENTIFIER: Final = re.compile(
+    r"(^|.*[^A-Za-z])(?i:id|key|index|row|no|nr|num|number|code)|.*[a-z](Id|ID|Number|Key|Code)"
+)
+_LEADING_ZERO: Final = re.compile(r"\s*[+-]?0[0-9]")
+_DATE: Final = re.compile(
+    r"\s*([0-9]{4}[-/.][0-9]{1,2}([-/.][0-9]{1,2})?|[0-9]{1,2}[-/. ]([0-9]{1,2}|[A-Za-z]{3,9})[-/. ][0-9]{2,4})\b"
+)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SAME: Final = "it has the same value in every row"
+
 
 @dataclass(frozen=True)
 class TableDraft:
@@ -42,30 +69,52 @@ class TableDraft:
     left_out: tuple[str, ...]
 
 
+class _Column(NamedTuple):
+    """What a column became: a ``feature``, or None with ``lost``, the reason; ``taken`` says what was taken for what,
+    ``read`` what was read off it.
+    """
+
+    feature: Mapping[str, Any] | None
+    lost: str = ""
+    taken: str = ""
+    read: str = ""
+
+
 def draft_from_table(
     table: pd.DataFrame, label: str, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
 ) -> TableDraft:
-    """A draft for a table of texts (see :func:`read_csv`) whose classes are in
-    ``label``. An ordered Categorical gives its values in their order, also those that are in no row.
+    """A draft for a table of texts (see :func:`ldp_aggregator.trainers.reading.read_csv`) whose classes are in
+    ``label``; rows without one take no part. An ordered Categorical gives its values in their order, also those that
+    are in no row. Notes say first what was lost, then what was taken for what, and in one line what was read off.
 
-    Raises TableError where the label column is missing, empty somewhere, or no column to learn from is left.
+    Raises TableError where the label column is missing, or no column to learn from is left.
     """
     require_column(table, label, source)
-    classes = _classes(table[label], source)
-    notes = [f"{label}: the classes {', '.join(classes)} were read off the data; list those that can occur"]
-    features: list[Mapping[str, Any]] = []
-    left_out: list[str] = []
-    for name in map(str, table.columns):
-        if name == label:
-            continue
-        feature, note = _feature(name, table[name], bins)
-        notes.append(f"{name}: {note}")
-        if feature is None:
-            left_out.append(name)
-        else:
-            features.append(feature)
+    label = plain_name(label) if label not in table.columns else label
+    classes, taken = _classes(table[label], source)
+    unlabelled = without_label(table[label])
+    told = list(table.attrs.get(NOTES, ()))
+    if unlabelled.any():
+        told.append(f"rows without {label}, left out: {int(unlabelled.sum())}, the first is row {_row(unlabelled)}")
+        table = table.loc[~unlabelled]
+    mark = table.attrs.get(MARK, ".")
+    columns = {str(name): _column(str(name), table[name], bins, mark) for name in table.columns if name != label}
+    features = [one.feature for one in columns.values() if one.feature is not None]
+    lost = [f"{name}: left out: {one.lost}" for name, one in columns.items() if one.feature is None]
     if not features:
-        raise TableError(f"{source}: no column beside {label!r} can be asked about; see: {'; '.join(notes[1:])}")
+        raise TableError(f"{source}: no column beside {label!r} can be asked about; see: {'; '.join([*told, *lost])}")
+    read = [f"the classes of {label} ({', '.join(classes)})", *(one.read for one in columns.values() if one.read)]
+    complete = [str(one["name"]) for one in features if one.get("missing") is False]
+    notes = [
+        *lost,
+        *told,
+        *taken,
+        *(f"{name}: {one.taken}" for name, one in columns.items() if one.taken),
+        f"read off the data, to be replaced by what can occur: {'; '.join(read)}",
+    ]
+    if complete:
+        said = 'declared complete ("missing": false), since no row is empty, which is yours to confirm'
+        notes.append(f"{said}: {', '.join(complete)}")
     draft = {
         "version": 1,
         "title": f"Learn {label}"[:LONGEST_TEXT],
@@ -74,52 +123,167 @@ def draft_from_table(
         "features": features,
         "privacy": {"epsilon": epsilon},
     }
-    return TableDraft(draft, tuple(notes), tuple(left_out))
+    return TableDraft(draft, tuple(notes), tuple(name for name, one in columns.items() if one.feature is None))
 
 
-def _classes(column: pd.Series[str], source: str) -> list[str]:
-    if (column == "").any():
-        row = int((column == "").to_numpy().argmax()) + 1
-        raise TableError(f"{source}: column {column.name!r}, row {row}: empty; every row needs a label")
-    classes = _sorted_values(column)
+def without_label(column: pd.Series[Any]) -> pd.Series[bool]:
+    """The rows whose label is empty, or a mark of a missing value."""
+    return column.isna() | column.isin([text for text in map(str, column.unique()) if is_absent(text)])
+
+
+def _row(chosen: pd.Series[bool]) -> int:
+    """The number of the first row that is chosen, from 1, in a table of which rows may have been left out."""
+    return int(chosen.index[int(chosen.to_numpy().argmax())]) + 1
+
+
+def _classes(column: pd.Series[Any], source: str) -> tuple[list[str], list[str]]:
+    """The classes, and notes on labels that differ by little."""
+    held = [text for text in map(str, column.unique()) if not is_absent(text)]
+    for text in held:
+        if _CONTROL.search(text.strip()):
+            row = _row(column == text)
+            raise TableError(
+                f"{source}: column {column.name!r}, row {row}: {text!r} has a control character; take it out"
+            )
+    classes = _in_order(map(canonical, held))
     if not 2 <= len(classes) <= MOST_DRAFTED_CLASSES:
+        advice = (
+            "; make classes of a number, such as low and high"
+            if len(classes) > 2 and all(map(_is_number, classes))
+            else ""
+        )
         raise TableError(
             f"{source}: column {column.name!r} has {len(classes)} different values; "
-            f"a label to learn has 2 to {MOST_DRAFTED_CLASSES}"
+            f"a label to learn has 2 to {MOST_DRAFTED_CLASSES}{advice}"
         )
-    return classes
-
-
-def _feature(name: str, column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | None, str]:
-    """The feature (None where the column is left out), and what to note about it."""
-    present = column[column.str.strip() != ""]
-    different = present.nunique()
-    order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
-    holes = len(present) < len(column)
-    told = (
-        "; some rows are empty: a value may be missing"
-        if holes
-        else '; no row is empty: it is declared complete ("missing": false), which is yours to confirm'
+    refused = _twins(classes) or _refusal(describe_values(str(column.name), classes))
+    if refused:
+        raise TableError(f"{source}: column {column.name!r} is no label: {refused}")
+    trimmed = sum(text != text.strip() for text in held)
+    notes = [f"{column.name}: {trimmed} different texts have blanks around them, which count for nothing"] * (
+        trimmed > 0
     )
+    folded = Counter(map(str.casefold, classes))
+    alike = [one for one in classes if folded[one.casefold()] > 1]
+    return classes, notes + [f"{column.name}: the classes {', '.join(alike)} differ by case only"] * bool(alike)
+
+
+def _column(name: str, column: pd.Series[Any], bins: int, mark: str) -> _Column:
+    """What a column becomes. Row numbers count from 1, below the header."""
+    counts = {str(text): int(count) for text, count in column.value_counts(sort=False).items() if count}
+    order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
+    if order:
+        held = counts.keys() & set(order)
+        said = f"the {len(order)} values of {name} and their order, those of an ordered column"
+        return _listed(name, order, len(held), sum(counts[text] for text in held) < len(column), "", said, ordered=True)
+    present = [text for text in counts if not is_absent(text, number=True)]
+    found = None if any(map(_LEADING_ZERO.match, present)) else whole_column(present, mark)
+    if not present or found is None or not all(map(math.isfinite, found[0].values())):
+        return _texts(name, column, counts, present)
+    read, written = found
+    marks = _marks(counts, number=True)
+    rows = sum(counts[text] for text in present)
+    holes = rows < len(column)
+    values = sorted(set(read.values()))
+    whole = all(value.is_integer() for value in values)
+    if len(values) < 2:
+        return _Column(None, _SAME)
+    if whole and (reason := _row_number(name, [read.get(text) for text in column], values, rows)):
+        return _Column(None, reason)
+    if whole and not written and len(values) < FEWEST_NUMBERS:
+        return _listed(name, _in_order(map(canonical, present)), len(values), holes, marks)
+    low, high = round_bounds(values[0], values[-1])
+    measured = np.repeat([read[text] for text in present], [counts[text] for text in present])
+    taken = "; ".join(filter(None, (written, marks, _crowded(measured, low, high, bins))))
+    described = describe_number(name, low, high, bins=bins, missing=holes)
+    refused = _refusal(described)
+    return (
+        _Column(None, refused)
+        if refused
+        else _Column(described, "", taken, f"the bounds of {name} ({low:g} to {high:g})")
+    )
+
+
+def _texts(name: str, column: pd.Series[Any], counts: Mapping[str, int], numeric: Sequence[str]) -> _Column:
+    """What a column becomes whose values are not all numbers."""
+    present = [text for text in counts if not is_absent(text)]
+    values = _in_order(map(canonical, present))
+    rows = sum(counts[text] for text in present)
+    if len(values) < 2:
+        return _Column(None, _SAME if values else "no row holds a value")
+    if len(values) <= MOST_DRAFTED_VALUES and len(values) < rows:
+        return _listed(name, values, len(values), rows < len(column), _marks(counts))
+    several = f"{len(values)} different texts in {rows} rows, too many for a list of values"
+    zeros = sum(bool(_LEADING_ZERO.match(text)) for text in present)
+    odd = [text for text in numeric if formatted(text, ".") != formatted(text, ".")]
+    if 2 * sum(bool(_DATE.match(text)) for text in present) > len(present):
+        return _Column(None, f"{several}; they look like dates: ask for a number of days, a month or a year instead")
+    if zeros:
+        return _Column(
+            None,
+            f"{several}; {zeros} of them have leading zeros, as codes have: group them, such as by their first digits",
+        )
+    if 2 * len(odd) < len(numeric):
+        first = _row(column == odd[0]) if odd else 1
+        why = (
+            f"{sum(counts[text] for text in odd)} rows hold no number, the first is row {first}, {odd[0]!r}"
+            if odd
+            else "they are written in several ways"
+        )
+        return _Column(None, f"{several}; most are numbers, but {why}: empty such cells, or write all in one way")
+    return _Column(None, several)
+
+
+def _listed(
+    name: str, values: Sequence[str], different: int, holes: bool, taken: str, said: str = "", *, ordered: bool = False
+) -> _Column:
+    """A feature whose values are listed, or the reason why they cannot be."""
     if different < 2:
-        return None, "left out: it has the same value in every row"
-    numbers = None if order else _numbers(present)
-    if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
-        low, high = round_bounds(min(numbers), max(numbers))
-        note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
-        note += _crowded(present.to_numpy(dtype=np.float64), low, high, bins)
-        return describe_number(name, low, high, bins=bins, missing=holes), note + told
-    if not order and (different > MOST_DRAFTED_VALUES or different == len(column)):
-        return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
-    values = order or _sorted_values(present)
+        return _Column(None, _SAME)
     longest = max(map(len, values))
     if longest > LONGEST_TEXT:
-        return None, f"left out: a value has {longest} characters, at most {LONGEST_TEXT} can be declared"
-    note = f"the {len(values)} values were read off the data; list those that can occur"
-    if order:
-        note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
-    ordered = {"ordered": True} if order and MISSING not in values else {}
-    return describe_values(name, values, missing=holes and MISSING not in values, **ordered), note + told
+        return _Column(None, f"a value has {longest} characters, at most {LONGEST_TEXT} can be declared")
+    order = {"ordered": True} if ordered and MISSING not in values else {}
+    feature = describe_values(name, values, missing=holes and MISSING not in values, **order)
+    refused = _twins(values) or _refusal(feature)
+    if refused:
+        return _Column(None, refused)
+    return _Column(feature, "", taken, said or f"the {len(values)} values of {name}")
+
+
+def _refusal(described: Mapping[str, Any]) -> str:
+    """Why a campaign would refuse a feature; empty where it would not."""
+    try:
+        read_feature(dict(described), str(described["name"]), 2, DraftError)
+    except DraftError as error:
+        return str(error)
+    return ""
+
+
+def _twins(values: Iterable[str]) -> str:
+    """Why texts cannot all be listed that mean the same; empty where none do."""
+    held = {value.lower(): value for value in values}
+    pairs = [
+        (held[digit], held[word]) for digit, word in (("1", "true"), ("0", "false")) if {digit, word} <= held.keys()
+    ]
+    return "; ".join(f"{one!r} and {other!r} mean the same: write them in one way" for one, other in pairs)
+
+
+def _marks(counts: Mapping[str, int], *, number: bool = False) -> str:
+    """How many rows say by which mark that they have no value; nothing of empty ones."""
+    marks = [(text.strip(), count) for text, count in counts.items() if text.strip() and is_absent(text, number=number)]
+    return ", ".join(f"{count} rows say {text!r}, which was taken as missing" for text, count in marks)
+
+
+def _row_number(name: str, numbers: Sequence[float | None], values: Sequence[float], rows: int) -> str:
+    """Why whole numbers are taken for a row's number or an identifier; empty where they are not."""
+    if rows < FEWEST_NUMBERS or len(values) < _NEARLY_ALL * rows:
+        return ""
+    held = [number for number in numbers if number is not None]
+    rising = len(values) == rows and all(one < other for one, other in pairwise(held))
+    if rising or (len(values) == rows and values[-1] - values[0] < 1.1 * rows) or _IDENTIFIER.fullmatch(name):
+        return "a whole number that is another one in nearly every row, as row numbers and identifiers are"
+    return ""
 
 
 def _crowded(values: NDArray[np.float64], low: float, high: float, bins: int) -> str:
@@ -129,7 +293,7 @@ def _crowded(values: NDArray[np.float64], low: float, high: float, bins: int) ->
     if counts[place] < CROWDED * len(values):
         return ""
     said = (
-        f"; {counts[place] / len(values):.1%} of the rows lie from {edges[place]:g} to {edges[place + 1]:g}, in one bin"
+        f"{counts[place] / len(values):.1%} of the rows lie from {edges[place]:g} to {edges[place + 1]:g}, in one bin"
     )
     low, high = round_bounds(*np.percentile(values, [1, 99]).tolist())
     narrower, _ = np.histogram(values.clip(low, high), bins, (low, high)) if low < high else (counts, edges)
@@ -148,38 +312,20 @@ def round_bounds(low: float, high: float) -> tuple[float, float]:
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
-def _sorted_values(column: pd.Series[str]) -> list[str]:
+def _in_order(texts: Iterable[str]) -> list[str]:
     """The different texts in numeric order where all are numbers, else in alphabetic order."""
-    values = [str(value) for value in column.unique()]
-    numbers = _numbers(column)
-    return sorted(values) if numbers is None else sorted(values, key=lambda text: (float(text), text))
+    different = sorted(set(texts))
+    return sorted(different, key=float) if all(map(_is_number, different)) else different
 
 
-def _numbers(column: pd.Series[str]) -> list[float] | None:
-    """The different values as finite numbers, None where one is not."""
-    try:
-        numbers = [float(text) for text in column.unique()]
-    except ValueError:
-        return None
-    return numbers if all(map(math.isfinite, numbers)) else None
+def _is_number(text: str) -> bool:
+    number = number_of(text)
+    return number is not None and math.isfinite(number)
 
 
 def first_line(error: Exception) -> str:
     """The text of an error on one line."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def read_csv(path: Path | str) -> pd.DataFrame:
-    """Every column as the text in the file (CSV with a header row, gzip-compressed where the name ends in ``.gz``)."""
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
-    except FileNotFoundError:
-        raise TableError(f"{path}: no such file") from None
-    except (OSError, EOFError, ValueError) as error:
-        raise TableError(f"{path}: not a CSV table with a header row ({first_line(error)})") from None
-    if frame.empty:
-        raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
-    return frame
 
 
 def categories_in_order(column: pd.Series[Any]) -> list[Any]:
@@ -191,5 +337,5 @@ def categories_in_order(column: pd.Series[Any]) -> list[Any]:
 
 def require_column(table: pd.DataFrame, name: str, source: str) -> None:
     """Raise TableError, naming the columns that there are, unless ``name`` is one of them."""
-    if name not in table.columns:
-        raise TableError(f"{source}: no column {name!r}; the columns are {', '.join(map(str, table.columns))}")
+    if name not in table.columns and plain_name(name) not in table.columns:
+        raise TableError(f"{source}: {no_column(list(map(str, table.columns)), name)}")

@@ -222,7 +222,7 @@ def compile_questions(
     @cache
     def of_values(product: bool, missing: bool) -> AnyMechanism:
         if missing or privacy.crowd:
-            among = (DirectEncoding,) if privacy.crowd else tuple(PURE.values())
+            among = (DirectEncoding,) if privacy.crowd else ()
             return make_sign(1 if product else classes, exact, missing=missing, among=among)
         if product:
             return make_continuous(privacy.continuous, 1, exact)
@@ -403,10 +403,12 @@ def make_sign(
     epsilon: Fraction,
     *,
     missing: bool = False,
-    among: Sequence[type[PureMechanism]] = tuple(PURE.values()),
+    among: Sequence[type[PureMechanism]] = (),
 ) -> PureMechanism:
-    """The sign mechanism of least variance on the 2 k cells of (class, bit), 3 k where ``missing`` (taken as rare)."""
-    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in among)
+    """The sign mechanism of least variance on the 2 k cells of (class, bit), 3 k where ``missing`` (taken as rare);
+    ``among`` some, or all there are.
+    """
+    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in among or PURE.values())
     return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 

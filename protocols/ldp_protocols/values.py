@@ -21,6 +21,9 @@ from ldp_protocols.fields import LONGEST_TEXT
 NUMERAL: Final = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 """A text that is a number: decimal, in ASCII digits, blanks around it or not; no names, underscores, hexadecimals."""
 
+_WHOLE: Final = re.compile(r"(-?[0-9]+)\.0+")
+"""A text that is a whole number with zeros behind a point, as tables hold one that may be missing."""
+
 _TRUTH_VALUES: Final = {"1": ("true", "True"), "0": ("false", "False")}
 """As JSON and as Python write them."""
 
@@ -52,10 +55,13 @@ def text_of(value: object) -> str | None:
 def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
     """Position by the text that means it, of declared texts.
 
-    Where 1 is not declared itself, ``true`` is another name of it, or ``True``; of 0 likewise. Truth values become
-    numbers on their way through arrays, columns and databases, and mean the same before and after.
+    Where 1 is not declared itself, ``1.0`` is another name of it, then ``true``, then ``True``; of 0 likewise, and of
+    other whole numbers ``2.0``. Whole numbers get a point, and truth values become numbers, on their way through
+    arrays, columns and databases, and mean the same before and after.
     """
     positions = {composed(text): position for position, text in enumerate(texts)}
+    for text, position in tuple(positions.items()):
+        positions.setdefault(digits_of(text), position)
     for digit, names in _TRUTH_VALUES.items():
         for name in names:
             if name in positions:
@@ -66,7 +72,13 @@ def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
 def position_of(value: object, positions: Mapping[str, int]) -> int | None:
     """The position of the declared text that a value means; None where it means none."""
     text = text_of(value)
-    return None if text is None else positions.get(text)
+    return None if text is None else positions.get(text, positions.get(digits_of(text)))
+
+
+def digits_of(text: str) -> str:
+    """A whole number without the zeros behind its point, ``1`` for ``1.0``; any other text as it is."""
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
 
 
 def number_of(value: object) -> float | None:

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; what is wrong is one line on standard error. Returns an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     options = make_parser(words).parse_args(words)
-    from ldp_aggregator.trainers.schemas import TableError  # Here, as the commands are.
+    from ldp_aggregator.trainers.reading import TableError  # Here, as the commands are.
 
     return run_command(
         PROGRAM,

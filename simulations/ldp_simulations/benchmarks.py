@@ -19,8 +19,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from ldp_aggregator.service.drafts import compile_draft
-from ldp_aggregator.trainers.schemas import TableError
-from ldp_aggregator.trainers.table_drafts import read_csv
+from ldp_aggregator.trainers.reading import TableError, read_csv
 from ldp_protocols.features import describe_number, describe_values
 from ldp_simulations.tables import Source, Table, typed
 

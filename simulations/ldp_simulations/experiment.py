@@ -27,7 +27,7 @@ from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.service import rights
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.contract import utc_now
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_client import TransportError
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.wire import MEDIA_TYPE

@@ -1,8 +1,8 @@
 """Tables by name: CSV, CSV.gz and Parquet files, scikit-learn's bundled data sets, and OpenML where there is a network.
 
 Whatever the source, the result is a table of texts, as a CSV file would hold it: a campaign sees the same values. For a
-schema, columns of numbers become numbers, and all others stay the text in the file. ``?`` and an empty text stay values
-like any other in a column of texts; an empty field of a column of numbers is missing (NaN). An experiment has people
+schema, columns of numbers become numbers, also those that are written for people, and all others the declared texts;
+marks of missing values (``NA``, ``?``) are no number, and a text only where it is declared. An experiment has people
 from a table, and its campaign from a draft or from one derived from the table.
 """
 
@@ -22,14 +22,25 @@ from sklearn import datasets
 
 from ldp_aggregator.learning.frames import numbers
 from ldp_aggregator.service.drafts import compile_draft
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import (
+    AS_WRITTEN,
+    MARK,
+    NOTES,
+    Reading,
+    TableError,
+    declared_texts,
+    is_absent,
+    plain_name,
+    read_csv,
+    whole_column,
+)
 from ldp_aggregator.trainers.table_drafts import (
     DEFAULT_BINS,
     categories_in_order,
     draft_from_table,
     first_line,
-    read_csv,
     require_column,
+    without_label,
 )
 from ldp_protocols import Campaign
 from ldp_protocols.document.schema import Label
@@ -63,26 +74,41 @@ class Table:
 
 
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
-    """Feature and label columns of a table of texts, typed by the schema. TableError for absent columns and texts."""
+    """Feature and label columns of a table of texts, typed by the schema; rows without a label are left out.
+
+    Raises TableError for absent columns, and for texts where numbers are wanted.
+    """
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
+
+    def column(name: str) -> pd.Series[Any]:
+        return table[name if name in table.columns else plain_name(name)].rename(name)
+
+    labels = declared_texts(label, column(label.name))
+    kept = ~without_label(labels) | labels.isin(label.classes)
     columns = {
-        feature.name: as_numbers(table[feature.name], source) if feature.number else table[feature.name]
-        for feature in features
+        one.name: as_numbers(column(one.name), source, table.attrs.get(MARK, "."))
+        if one.number
+        else declared_texts(one, column(one.name))
+        for one in features
     }
-    return Table(pd.DataFrame(columns), table[label.name])
+    return Table(pd.DataFrame(columns)[kept].reset_index(drop=True), labels[kept].reset_index(drop=True))
 
 
-def as_numbers(column: pd.Series, source: str) -> pd.Series:
-    """Texts as the doubles that a device reads in them; empty ones as NaN."""
-    texts, parsed = column.tolist(), numbers(column)
-    wrong = [row for row in np.flatnonzero(np.isnan(parsed)) if texts[row].strip()]
-    if wrong:
-        row = int(wrong[0])
+def as_numbers(column: pd.Series, source: str, mark: str = ".") -> pd.Series:
+    """Texts as doubles, written in one way in the whole column; empty ones and marks of missing values as NaN."""
+    texts, plain = column.tolist(), numbers(column)
+    if not np.isnan(plain).any():
+        return pd.Series(plain, index=column.index, name=column.name)
+    different = [text for text in dict.fromkeys(texts) if not is_absent(text, number=True)]
+    found = whole_column(different, mark)
+    if found is None:
+        wrong = next((text for text in different if whole_column([text], mark) is None), different[0])
         raise TableError(
-            f"{source}: column {column.name!r}, row {row + 1}: {texts[row]!r} is not a number; "
-            "declare its values as texts or correct the row"
+            f"{source}: column {column.name!r}, row {texts.index(wrong) + 1}: {wrong!r} is not a number, or written in "
+            "another way than the rest; declare its values as texts or correct the row"
         )
+    parsed = [found[0].get(text, np.nan) for text in texts]
     return pd.Series(parsed, index=column.index, name=column.name, dtype=np.float64)
 
 
@@ -96,7 +122,7 @@ def check_declared(table: Table, features: Sequence[Feature], label: Label, sour
     columns = [(table.frame[f.name], f, f.names, f.missing) for f in features if f.number is None]
     for column, schema, known, may_be_missing in [(table.labels, label, label.classes, False), *columns]:
         for value in column.unique().tolist():
-            if schema.index_of(value) is None and not (may_be_missing and value == ""):
+            if schema.index_of(value) is None and not (may_be_missing and is_absent(value)):
                 row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
                 shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
                 raise TableError(
@@ -143,8 +169,11 @@ TABLE_HELP: Final = (
 )
 
 
-def read_text_table(place: Path | str) -> pd.DataFrame:
-    """Every column as text; empty where a value is missing. Raises TableError in one line."""
+def read_text_table(place: Path | str, label: str = "", reading: Reading = AS_WRITTEN) -> pd.DataFrame:
+    """Every column as text; empty where a value is missing. Raises TableError in one line.
+
+    ``label``, a column of it, tells the header of a CSV file from what stands above it.
+    """
     name = str(place)
     if name.startswith(SKLEARN):
         return _bundled(name.removeprefix(SKLEARN))
@@ -152,7 +181,7 @@ def read_text_table(place: Path | str) -> pd.DataFrame:
         return _openml(name.removeprefix(OPENML))
     if name.endswith((".parquet", ".pq")):
         return _parquet(Path(name))
-    return read_csv(place)
+    return read_csv(place, label, reading)
 
 
 def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
@@ -251,22 +280,30 @@ def draft_of(campaign: Campaign) -> dict[str, Any]:
     return document
 
 
-def source_with_schema(data: str, schema: Path) -> Source:
+def source_with_schema(data: str, schema: Path, reading: Reading = AS_WRITTEN) -> Source:
     """The people of a table, asked what a draft says. Raises TableError or DraftError."""
     draft = read_draft(schema)
     campaign = Campaign.compile(draft)
-    people = typed(read_text_table(data), campaign.features, campaign.label, data)
+    table = read_text_table(data, campaign.label.name, reading)
+    people = typed(table, campaign.features, campaign.label, data)
     check_declared(people, campaign.features, campaign.label, data)
+    unlabelled = len(table) - len(people)
     notes = [
-        f"{name}: {share:.1%} of the numbers lie beyond the declared bounds; devices clip them"
-        for name, share in clipped_share(people.frame, campaign.features).items()
+        *table.attrs.get(NOTES, ()),
+        *[f"{unlabelled} rows have no {campaign.label.name}: they are left out"] * bool(unlabelled),
+        *(
+            f"{name}: {share:.1%} of the numbers lie beyond the declared bounds; devices clip them"
+            for name, share in clipped_share(people.frame, campaign.features).items()
+        ),
     ]
     return Source(data, people, draft, tuple(notes))
 
 
-def source_without_schema(data: str, label: str, *, epsilon: float, bins: int = DEFAULT_BINS) -> Source:
+def source_without_schema(
+    data: str, label: str, *, epsilon: float, bins: int = DEFAULT_BINS, reading: Reading = AS_WRITTEN
+) -> Source:
     """The people of a table, asked what a draft derived from the table says."""
-    table = read_text_table(data)
+    table = read_text_table(data, label, reading)
     derived = draft_from_table(table, label, source=data, epsilon=epsilon, bins=bins)
     campaign = Campaign.compile(derived.draft)
     return Source(data, typed(table, campaign.features, campaign.label, data), derived.draft, derived.notes)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from drafts import number, text
 
-from ldp_aggregator.trainers.schemas import TableError
-from ldp_aggregator.trainers.table_drafts import draft_from_table, read_csv, round_bounds
+from ldp_aggregator.trainers.reading import TableError, read_csv
+from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
 from ldp_protocols import Campaign
 from ldp_simulations.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
 from ldp_simulations.tables import as_texts
@@ -46,15 +46,17 @@ def test_columns_become_the_features_they_look_like_and_everything_that_was_read
     assert campaign.label.classes == ("no", "yes")
     notes = "\n".join(derived.notes)
     for note in (
-        "sold: the classes no, yes were read off the data",
-        "weight: the bounds 40 to 80 were read off the data",
-        "code: the ",
-        "holes: the 2 values were read off the data; list those that can occur; some rows are empty",
-        "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is",
+        "the classes of sold (no, yes)",
+        "the bounds of weight (40 to 80)",
+        "the 11 values of code",
+        "the 2 values of holes",
+        "since no row is empty, which is yours to confirm: colour, code, weight",
         "name: left out: 40 different texts",
         "same: left out: it has the same value in every row",
+        "empty: left out: no row holds a value",
     ):
         assert note in notes
+    assert [note.partition(": ")[0] for note in derived.notes[:3]] == ["name", "same", "empty"], "first what was lost"
 
 
 def test_a_bin_that_holds_nearly_all_rows_is_told_and_narrower_bounds_are_proposed_where_they_help():
@@ -65,11 +67,13 @@ def test_a_bin_that_holds_nearly_all_rows_is_told_and_narrower_bounds_are_propos
     columns = {"price": prices, "fees": zeros, "size": rng.uniform(0, 9, 1_000)}
     table = pd.DataFrame(columns).astype(str).assign(sold=["yes", "no"] * 500)
     derived = draft_from_table(table, "sold", source="t.csv")
-    price, fees, size = (note for note in derived.notes if ": the bounds " in note)
-    assert "; 99.7% of the rows lie from 0 to 1.125e+06, in one bin: bounds 100 to 900 (percentiles 1 and 99" in price
+    price, fees, *others = derived.notes
+    assert (
+        "price: 99.7% of the rows lie from 0 to 1.125e+06, in one bin: bounds 100 to 900 (percentiles 1 and 99" in price
+    )
     assert "declare them where public knowledge agrees" in price
     assert "97.0% of the rows lie from 0 to 125, in one bin, and no narrower bounds tell them apart" in fees
-    assert "of the rows" not in size
+    assert "of the rows" not in "\n".join(others)
     bounds = [(feature["low"], feature["high"]) for feature in derived.draft["features"]]
     assert bounds == [(0, 9e6), (0, 1000), (0, 9)], "they are proposed, not taken"
 
@@ -93,7 +97,7 @@ def test_an_ordered_column_gives_its_values_in_their_order(table):
     assert (grade["values"], grade["missing"], grade["ordered"]) == (grades, False, True)
     assert (told["values"], "ordered" in told) == (["yes", "no", "missing"], False)
     assert (kind["values"], "ordered" in kind) == (["a", "b"], False)
-    assert "size: the 4 values and their order are those of an ordered column" in "\n".join(derived.notes)
+    assert "the 4 values of size and their order, those of an ordered column" in "\n".join(derived.notes)
     assert [one.ordered for one in Campaign.compile(derived.draft).features] == [True, True, False, False]
 
 
@@ -103,7 +107,9 @@ def test_an_ordered_column_gives_its_values_in_their_order(table):
         ("bought", {}, "no column 'bought'"),
         ("sold", {"sold": ["yes"] * ROWS}, "column 'sold' has 1 different values"),
         ("weight", {}, "column 'weight' has 40 different values"),
-        ("sold", {"sold": ["yes", ""] * (ROWS // 2)}, "column 'sold', row 2: empty"),
+        ("sold", {"sold": ["yes", ""] * (ROWS // 2)}, "column 'sold' has 1 different values"),
+        ("sold", {"sold": ["yes", "n\vo"] * (ROWS // 2)}, "column 'sold', row 2: .* has a control character"),
+        ("sold", {"sold": ["1", "True"] * (ROWS // 2)}, "'1' and 'True' mean the same"),
         ("sold", {name: ["x"] * ROWS for name in ("name", "colour", "code", "weight", "holes")}, "no column beside"),
     ],
 )
@@ -148,8 +154,8 @@ def test_the_edges_of_what_a_list_of_values_may_be(table):
     assert (features["blank"]["values"], features["blank"]["missing"]) == (["a", "b"], True)
     assert len(features["fifty"]["values"]) == 50
     assert (features["twelve"]["low"], features["twelve"]["high"]) == (0, 11)
-    assert features["alike"]["values"] == ["1", "1.0", "2", "10"], "in one order, whatever that of the rows"
-    assert features["endless"]["values"] == ["1.5", "2.5", "inf"]
+    assert features["alike"]["values"] == ["1", "2", "10"], "in one order, whatever that of the rows"
+    assert (features["endless"]["low"], features["endless"]["missing"]) == (1.5, True)
     assert (features["missing"]["values"], features["missing"]["missing"]) == (["missing", "x"], False)
     assert features["ordered"]["values"] == GRADES, "somebody has listed them, however many"
     assert len(derived.draft["label"]["classes"]) == 20

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from drafts import draft, number
 
-from ldp_aggregator.trainers.schemas import TableError
-from ldp_aggregator.trainers.table_drafts import read_csv
+from ldp_aggregator.trainers.reading import TableError, read_csv
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import CategoricalFeature, NumericFeature
@@ -131,7 +130,7 @@ def test_a_draft_is_the_same_in_json_and_toml_and_a_wrong_one_is_refused_by_its_
 
 def test_clipped_numbers_are_noted_and_nothing_else_and_a_derived_campaign_fits_its_table(tmp_path):
     table, schema = str(tmp_path / "t.csv"), tmp_path / "d.json"
-    rows = "".join(f"{x},{x % 10},{'ab'[x % 2]}\n" for x in range(-2, 18))
+    rows = "".join(f"{x},{x % 10},{'ab'[x % 2]}\n" for x in range(-2, 18)) * 2
     (tmp_path / "t.csv").write_text("x,within,y\n" + rows, encoding="utf-8")
     schema.write_text(json.dumps(draft(number("x", high=10, bins=2), number("within", high=9))), encoding="utf-8")
     source = source_with_schema(table, schema)

@@ -8,7 +8,7 @@ import pytest
 from buyers import run
 from sklearn import datasets
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 from ldp_simulations.tables import BUNDLED, as_texts, check_declared, read_text_table, source_without_schema

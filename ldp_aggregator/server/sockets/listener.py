@@ -12,7 +12,9 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from aiohttp import web
@@ -26,6 +28,8 @@ from ldp_aggregator.service.settings import Settings, host_and_port, setting_err
 from ldp_aggregator.store.contract import LOG, kind_of
 
 BACKLOG: Final = 1024
+SOON: Final = timedelta(days=7)
+"""A certificate that ends within is told of when it is read."""
 OWN: Final = 128
 """Open files for the store, its database, logs, and what accepts on the other listeners."""
 
@@ -237,8 +241,32 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
-        raise setting_error(f"tls_certificate and tls_key cannot be loaded: {error}") from error
+        pair = f"tls_certificate {settings.tls_certificate} and tls_key {settings.tls_key}"
+        raise setting_error(f"{pair} cannot be loaded: {_wrong_pair(settings, error)}") from error
+    _warn_of_end(settings.tls_certificate)
     return context
+
+
+def _warn_of_end(certificate: Path) -> None:
+    """Tell of a certificate that devices take for expired, at the start and whenever it is read again."""
+    from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only TLS needs.
+
+    end = load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    left = end - datetime.now(timezone.utc)
+    if left <= timedelta():
+        LOG.error("the certificate has expired and devices do not connect", extra={"file": certificate.name})
+    elif left < SOON:
+        LOG.warning("the certificate expires within a week", extra={"file": certificate.name})
+
+
+def _wrong_pair(settings: Settings, error: OSError) -> str:
+    """Say what is wrong with certificate and key."""
+    for path in (settings.tls_certificate, settings.tls_key):
+        if path is not None and not path.is_file():
+            return f"there is no file {path}"
+    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        return "the key is another certificate's"
+    return "one of them is not PEM, or the key has a password" if isinstance(error, ssl.SSLError) else str(error)
 
 
 def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:

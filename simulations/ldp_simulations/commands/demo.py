@@ -10,6 +10,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from ldp_aggregator.cli.common import add_reading, reading_of
 from ldp_client import Classifier
 from ldp_client.words import said
 from ldp_protocols import Campaign, decode_upload
@@ -78,6 +79,7 @@ def add_demo(groups: Groups, text: str) -> None:
         metavar="ORIGIN",
         help="with --keep: where `node examples/javascript/serve.mjs` serves its page (default: %(default)s)",
     )
+    add_reading(parser)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -165,7 +167,7 @@ def _source(options: argparse.Namespace) -> Source:
     if options.data is None and options.label is not None:
         raise argparse.ArgumentTypeError("--label names a column of --data TABLE, which is missing")
     if options.data is not None and not options.label:
-        columns = ", ".join(map(str, read_text_table(options.data).columns))
+        columns = ", ".join(map(str, read_text_table(options.data, reading=reading_of(options)).columns))
         raise argparse.ArgumentTypeError(
             f"which column of {options.data} is to be learned? Add --label COLUMN (make demo: LABEL=COLUMN), "
             f"one of {columns}"
@@ -174,7 +176,11 @@ def _source(options: argparse.Namespace) -> Source:
         source = demonstration_source()
         return source if options.epsilon is None else source.with_epsilon(options.epsilon)
     return source_without_schema(
-        options.data, options.label, epsilon=options.epsilon or DERIVED_EPSILON, bins=DERIVED_BINS
+        options.data,
+        options.label,
+        epsilon=options.epsilon or DERIVED_EPSILON,
+        bins=DERIVED_BINS,
+        reading=reading_of(options),
     )
 
 

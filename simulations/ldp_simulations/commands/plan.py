@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.cli.common import add_reading, reading_of
 from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.evaluation_round import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from ldp_aggregator.learning.series import MISSED, foreseen_variances
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign, Question
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.questions import LABEL, PAIR, RIGHT, SCORE, SIGN
@@ -118,6 +119,7 @@ def add_plan(groups: Groups, text: str) -> None:
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )
     add_json(parser)
+    add_reading(parser)
 
 
 def _measure(text: str) -> tuple[str, float]:
@@ -134,7 +136,7 @@ def _run(options: argparse.Namespace) -> None:
         windows = {**_WEEKLY, **(draft.get("windows") or {}), "count": options.windows}
         draft = {**draft, "opens": None, "closes": None, "windows": windows}
     if options.pilot:
-        source = source_with_schema(options.pilot, options.schema)
+        source = source_with_schema(options.pilot, options.schema, reading_of(options))
         pilot = source.people
         for note in source.notes:
             warn(f"note: {note}")

@@ -17,7 +17,8 @@ from typing import Final
 
 import pandas as pd
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.cli.common import add_reading, reading_of
+from ldp_aggregator.trainers.reading import TableError
 from ldp_aggregator.trainers.table_drafts import DEFAULT_BINS, draft_from_table
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.authored import continuous_choices, discrete_choices
@@ -51,6 +52,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     table.add_argument("--data", required=True, metavar="TABLE", help=TABLE_HELP)
     table.add_argument("--schema", type=Path, metavar="DRAFT", help="the campaign's draft, .json or .toml")
     table.add_argument("--label", metavar="COLUMN", help="instead of --schema: learn this column, derive the draft")
+    add_reading(parser)
 
 
 def source_of(options: argparse.Namespace) -> Source:
@@ -58,8 +60,8 @@ def source_of(options: argparse.Namespace) -> Source:
     if (options.schema is None) == (options.label is None):
         raise argparse.ArgumentTypeError("give either --schema DRAFT or --label COLUMN")
     if options.schema is None:
-        return source_without_schema(options.data, options.label, epsilon=DERIVED_EPSILON)
-    return source_with_schema(options.data, options.schema)
+        return source_without_schema(options.data, options.label, epsilon=DERIVED_EPSILON, reading=reading_of(options))
+    return source_with_schema(options.data, options.schema, reading_of(options))
 
 
 ABOUT_DRAFT: Final = """\
@@ -88,10 +90,11 @@ def add_draft(groups: Groups, text: str) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one object with the draft, notes and left-out columns"
     )
+    add_reading(parser)
 
 
 def _draft(options: argparse.Namespace) -> None:
-    table = read_text_table(options.data)
+    table = read_text_table(options.data, options.label, reading_of(options))
     derived = draft_from_table(table, options.label, source=options.data, epsilon=options.epsilon, bins=options.bins)
     if options.output:
         try:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
 from ldp_simulations.tables import Table
 
@@ -280,7 +280,7 @@ class Figure:
     def read(self, folder: Path) -> pd.DataFrame:
         """Return the table as it was measured. Raises TableError where there is none."""
         try:
-            return pd.read_csv(self.table(folder), keep_default_na=False, na_values=[""])
+            return pd.read_csv(self.table(folder), index_col=False, keep_default_na=False, na_values=[""])
         except OSError as error:
             raise TableError(f"{self.table(folder)}: cannot be read ({error.strerror})") from None
 

@@ -39,7 +39,7 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
 )
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.figures.figure import Execution, Figure, Plot, mean_accuracies
 from ldp_simulations.studies.trials import accuracy, majority

@@ -29,7 +29,7 @@ from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts

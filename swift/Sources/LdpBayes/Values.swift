@@ -74,17 +74,29 @@ private func plain(_ number: Double) -> String {
     return (number < 0 ? "-0." : "0.") + String(repeating: "0", count: -exponent - 1) + digits
 }
 
+/// The digits of a text that is a whole number with zeros behind a point; nil for any other text.
+private func wholeDigits(_ text: String) -> ExactText? {
+    let parts = Array(text.utf8).split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[1].isEmpty, parts[1].allSatisfy({ $0 == UInt8(ascii: "0") }) else { return nil }
+    let digits = parts[0].first == UInt8(ascii: "-") ? parts[0].dropFirst() : parts[0]
+    guard !digits.isEmpty, digits.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains) else { return nil }
+    return ExactText(String(decoding: parts[0], as: UTF8.self))
+}
+
 /// The classes of a label, or the values of a feature.
 struct Declared {
     private var positions: [ExactText: Int] = [:]
     init(_ texts: [String]) {
         for (position, text) in texts.enumerated() { positions[ExactText(composed(text))] = position }
-        // Where 1 is not declared itself, a declared truth value is another name of it.
+        // Where 1 is not declared itself, a declared 1.0 is another name of it, or else a truth value.
+        for (position, text) in texts.enumerated() {
+            if let whole = wholeDigits(composed(text)), positions[whole] == nil { positions[whole] = position }
+        }
         for (digit, names) in [("1", ["true", "True"]), ("0", ["false", "False"])] where positions[ExactText(digit)] == nil {
             positions[ExactText(digit)] = positions[ExactText(names[0])] ?? positions[ExactText(names[1])]
         }
     }
     /// The position of the text that a value means; nil for anything else.
-    subscript(value: Meaning) -> Int? { value.text.flatMap { positions[$0] } }
+    subscript(value: Meaning) -> Int? { value.text.flatMap { positions[$0] ?? $0.string.flatMap(wholeDigits).flatMap { positions[$0] } } }
     subscript(text: String) -> Int? { positions[ExactText(text)] }
 }

@@ -1,14 +1,18 @@
 """The sample files and the commands of the deployment guide: each is read by the program it is for."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ldp_aggregator.cli.program import parse
+from ldp_aggregator.issuer.__main__ import make_parser as make_issuer_parser
+from ldp_aggregator.relay.__main__ import make_parser as make_relay_parser
 from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.public import OPERATIONS
 from ldp_aggregator.server.api.routing import GUARDED
@@ -20,7 +24,10 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMIT_SECONDS = 10
 """For the last commits, beyond the times to drain and to pause: docs/deployment.md says so."""
 GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
-UNIT = ROOT / "deploy" / "ldp-aggregator.service"
+SYSTEMD = ROOT / "deploy" / "systemd"
+UNITS = sorted(SYSTEMD.glob("*.service"))
+MOST_EXPOSED = 20
+"""Tenths, of systemd-analyze's measure from 0 to 10."""
 
 
 def documented_commands():
@@ -51,7 +58,7 @@ def seconds(path, pattern):
 @pytest.mark.parametrize(
     ("path", "waits", "pauses"),
     [
-        ("ldp-aggregator.service", r"^TimeoutStopSec=(\d+)$", None),
+        ("systemd/ldp-aggregator.service", r"^TimeoutStopSec=(\d+)$", None),
         ("compose.yaml", r"^ *stop_grace_period: (\d+)s$", r'PAUSE_SECONDS: "(\d+)"'),
         ("kubernetes/aggregator.yaml", r"^ *terminationGracePeriodSeconds: (\d+)$", r'PAUSE_SECONDS, value: "(\d+)"'),
     ],
@@ -76,13 +83,49 @@ def test_the_manifests_name_the_ports_the_paths_and_the_variables_that_there_are
     assert set() < set().union(*read) <= set(variables())
 
 
-def test_the_unit_starts_the_server_with_flags_it_knows_and_systemd_finds_nothing_else_wrong_with_it():
-    command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
-    assert parse(shlex.split(command)).command
+def started(unit):
+    """The words of what a unit starts, as systemd gives them to the program; of its folders these."""
+    line = re.search(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)[1]
+    return shlex.split(line.replace("%%", "%").replace("$$", "$"))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_starts_its_program_with_flags_it_knows(unit):
+    program, *words = started(unit)
+    if program == "/bin/sh":
+        program, *words = shlex.split(words[1].removeprefix("exec "))
+    parsers = {
+        "ldp-aggregator": parse,
+        "ldp-relay": make_relay_parser().parse_args,
+        "ldp-issuer": make_issuer_parser().parse_args,
+    }
+    assert parsers[Path(program).name](words)
+
+
+@pytest.mark.parametrize("unit", [*UNITS, *sorted(SYSTEMD.glob("*.timer"))], ids=lambda unit: unit.name)
+def test_systemd_finds_nothing_wrong_with_a_unit_and_hardly_anything_exposed(unit):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
-    result = subprocess.run(["systemd-analyze", "verify", str(UNIT)], capture_output=True, text=True)
+    result = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
     assert [line for line in result.stderr.splitlines() if "is not executable" not in line] == []
+    if unit.suffix == ".service":
+        words = ["systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED}", str(unit)]
+        assert subprocess.run(words, capture_output=True).returncode == 0
+
+
+def test_the_units_of_backup_and_check_do_what_they_are_for(tmp_path):
+    data, backups = tmp_path / "data", tmp_path / "backups"
+    backups.mkdir()
+    run = partial(subprocess.run, capture_output=True, text=True, check=False)
+    made = run(["ldp-aggregator", "token", "create", "--scope", "collector", "--data", str(data)])
+    assert made.returncode == 0
+    for job, folders in (("backup", f"{data}:{backups}"), ("fsck", str(data))):
+        words = started(SYSTEMD / f"ldp-aggregator-{job}.service")
+        words = [word.replace("/opt/ldp-aggregator/bin/", "").replace("${STATE_DIRECTORY}", folders) for word in words]
+        done = run(words, env={**os.environ, "STATE_DIRECTORY": folders})
+        assert done.returncode == 0, done.stderr
+    (backup,) = backups.iterdir()
+    assert run(["ldp-aggregator", "fsck", "--data", str(backup)]).returncode == 0
 
 
 def test_the_codes_that_nodes_meet_are_explained():

@@ -99,7 +99,9 @@ def test_pieces_of_a_file_give_the_model_of_the_whole_which_is_the_classs(fit, f
     one, other = files / "one.json", files / "other.json"
     assert fit("sums", "--output", one)[0] == 0
     chunks = tables.read_chunks
-    monkeypatch.setattr("ldp_aggregator.cli.tables.read_chunks", lambda path, schema: chunks(path, schema, rows=7))
+    monkeypatch.setattr(
+        "ldp_aggregator.cli.tables.read_chunks", lambda path, schema, reading: chunks(path, schema, 7, reading)
+    )
     assert fit("sums", "--output", other)[0] == 0
     frame = read(files / "table.csv")
     with pytest.warns(UserWarning, match="never for release"):
@@ -125,7 +127,7 @@ def test_wrong_numbers_missing_files_and_columns_that_are_not_there_are_told_in_
         assert (code, "no column 'x'" in err, err.count("\n"), model.exists()) == (1, True, 1, False)
     table.unlink()
     code, _, err = fit("sums")
-    assert (code, "No such file" in err) == (1, True)
+    assert (code, "no such file" in err) == (1, True)
 
 
 STRANGE_ROWS = ["many,t,2,1", "1.0,t,2,7", "1.0", "1.0,t,2,1,more,and more", "", "1.0,t,\udcff\udcc0,1", "1.0,t,\0,1"]

@@ -71,7 +71,7 @@ def test_a_private_round_gives_a_projection_and_its_study(run, draft, data, tmp_
     [
         ([], "either a public table or --round"),
         (["TABLE", "--round", "x" * 43], "either a public table or --round"),
-        (["absent.csv"], "cannot read absent.csv"),
+        (["absent.csv"], "absent.csv: no such file"),
         (["TABLE", "--inputs", "x,z"], "z is not a number of the draft"),
         (["TABLE", "--components", "3"], "2 inputs have 1 to 2 components, not 3"),
         (["TABLE", "--bins", "1"], "projection.outputs[0].bins"),

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 
+import drafts
 import numpy as np
 import pytest
 from crowds import crowd_draft
@@ -215,6 +216,59 @@ def test_a_slope_multiplies_log_odds_in_the_models_own_format_also_where_a_value
         assert after[:, 1] - after[:, 0] == pytest.approx(slope * (before[:, 1] - before[:, 0] - 0.7))
         for one in sloped.likelihoods:
             assert np.sum(one.table, axis=0) == pytest.approx([1, 1])
+
+
+def test_with_more_classes_every_log_odds_is_multiplied_and_a_gaussians_too_and_a_missing_value_moves_little():
+    rng = np.random.default_rng(4)
+    tables = [rng.dirichlet([2.0] * values, 3).T.tolist() for values in (2, 5)]
+    number = {"name": "x", "kind": "gaussian", "low": -9, "high": 9, "mean": [-1, 0, 2], "variance": [1, 4, 0.5]}
+    kept = Model.from_json(
+        json.dumps(
+            {
+                "version": 1,
+                "kind": "naive-bayes",
+                "label": "y",
+                "classes": ["a", "b", "c"],
+                "prior": [0.2, 0.5, 0.3],
+                "features": [
+                    {"name": name, "kind": "categorical", "values": [*map(str, range(len(table)))], "likelihood": table}
+                    for name, table in zip("uv", tables, strict=True)
+                ]
+                + [number],
+            }
+        )
+    )
+    records = [{"u": str(u), "v": str(v), "x": x} for u in range(2) for v in range(5) for x in (-3.0, 0.5, 4.0)]
+    for slope in (0.3, 0.85, 1.5):
+        sloped = with_threshold(kept, 0.0, slope)
+        for record in records:
+            before, after = (np.array(one.scores(record)) for one in (kept, sloped))
+            assert after - after[0] == pytest.approx(slope * (before - before[0]))
+            lacking = {name: value for name, value in record.items() if name != "v"}
+            before, after = (np.array(one.scores(lacking)) for one in (kept, sloped))
+            assert after - after[0] == pytest.approx(slope * (before - before[0]), abs=0.1)
+
+
+def test_of_three_classes_a_model_that_is_too_sure_is_said_to_be_and_one_that_is_not_keeps_its_log_odds():
+    tables = [[[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]]] * 3
+    features = [drafts.text(name, "0", "1", "2") for name in "uvw"]
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    document = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["a", "b", "c"], "prior": [0.3, 0.3, 0.4]}
+    likelihoods = [
+        {"name": name, "kind": "categorical", "values": ["0", "1", "2"], "likelihood": table}
+        for name, table in zip("uvw", tables, strict=True)
+    ]
+    made = {"model": {**document, "features": likelihoods}}
+    campaign = Campaign.compile(
+        drafts.draft(*features, label=label, privacy={"epsilon": 2.0}, asks="score", study="s", evaluation=made)
+    )
+    asked, rng = campaign.evaluation, np.random.default_rng(1)
+    scores, classes = draw_scores(asked.model, 50_000, rng)
+    law = np.bincount(scores.argmax(axis=1) * 3 + classes, minlength=9).reshape(3, 3) / len(classes)
+    for share, wanted in ((0.0, lambda slope: slope == 1.0), (0.5, lambda slope: slope < 0.6)):
+        mixed = (1 - share) * law + share * law.sum(axis=1, keepdims=True) * law.sum(axis=0)
+        slopes = [evaluate(campaign, answers(campaign, mixed, 100_000, seed)).slope for seed in range(5)]
+        assert wanted(np.median(slopes)), slopes
 
 
 def test_a_model_that_is_too_sure_is_said_to_be_and_one_that_is_not_keeps_its_log_odds():

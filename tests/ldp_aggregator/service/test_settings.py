@@ -50,9 +50,22 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
     ("text", "message"),
     [
         ("prot = 1", "setting prot: unknown key"),
+        ('lisen = "1"', r"^setting lisen: unknown key; did you mean listen\?$"),
+        (
+            'connections = 1.5\narchve = "x"',
+            "setting connections: must be a whole number; setting archve: unknown key; did",
+        ),
+        (
+            'pause_seconds = "x"\nlog_level = "loud"',
+            "log_level: must be one of .*; setting pause_seconds: must be a number",
+        ),
+        ("keep_closed_days = 0", "keep_closed_days: must be at least 1$"),
+        ("uploads_per_second = 0", "uploads_per_second: must be above 0$"),
+        ("uploads_need_token = 7\ntls_key = 1", "tls_key: must be the name of a file.*: must be true or false"),
+        ('admission = "x"\npublishers = 1\narchive = 1', "archive: must be a text.*package.module.*must be a list"),
         ("port = 8080", "setting port: unknown key"),
         ("[limits]\nconnections = 1", "setting limits: unknown key"),
-        ('listen = "127.0.0.1:70000"', "setting listen: .* a listener is like 127.0.0.1:8080"),
+        ('listen = "127.0.0.1:70000"', "setting listen: a listener is like 127.0.0.1:8080"),
         ('listen = "many"', "setting listen: "),
         ('listen = ":80"', "setting listen: "),
         ("port = ", "is not TOML"),
@@ -80,6 +93,10 @@ def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message)
 def test_an_unknown_variable_is_refused_by_name_and_every_other_is_explained(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     with pytest.raises(LdpError, match=f"{name} is unknown"):
+        read_settings()
+    monkeypatch.delenv(name)
+    monkeypatch.setenv("LDP_AGGREGATOR_LISEN", "1")
+    with pytest.raises(LdpError, match=r"unknown; did you mean LDP_AGGREGATOR_LISTEN\?"):
         read_settings()
     assert "LDP_AGGREGATOR_CONNECTIONS" in variables()
     assert all(variables().values()), "every variable says what it sets"

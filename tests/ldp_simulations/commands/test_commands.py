@@ -225,7 +225,7 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
     assert code == 0
     assert Campaign.compile(out).privacy.epsilon == 0.5
     assert err.startswith("BEFORE ANYONE IS ASKED")
-    assert "size: the bounds 0 to 60 were read off the data" in err
+    assert "the bounds of size (0 to 60)" in err
     code, out, _ = run(capsys, "draft", "--data", table, "--label", "sold", "--output", tmp_path / "d.json", "--json")
     assert code == 0
     assert json.loads(out)["draft"] == json.loads((tmp_path / "d.json").read_text())

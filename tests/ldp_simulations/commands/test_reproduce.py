@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_simulations.__main__ import main
 from ldp_simulations.commands.reproduce import FIGURES
 from ldp_simulations.figures import ldp_naive_bayes

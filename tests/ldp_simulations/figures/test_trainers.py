@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from drafts import number, text
 
-from ldp_aggregator.trainers.schemas import TableError
+from ldp_aggregator.trainers.reading import TableError
 from ldp_simulations.__main__ import main
 from ldp_simulations.figures import trainers
 from ldp_simulations.figures.figure import Execution

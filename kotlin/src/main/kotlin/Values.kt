@@ -6,6 +6,7 @@ import java.math.BigDecimal
 import java.math.BigInteger
 
 private val NUMERAL = Regex("[ \t]*[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+private val WHOLE = Regex("(-?[0-9]+)\\.0+")
 private val WRITABLE = BigInteger.TEN.pow(LONGEST_TEXT)
 private val TRUTH_VALUES = mapOf("1" to listOf("true", "True"), "0" to listOf("false", "False"))
 
@@ -65,10 +66,13 @@ private inline fun <T> readable(read: () -> T?): T? = try {
 internal class Declared(texts: List<String>) {
     private val positions: Map<String, Int> = HashMap<String, Int>().apply {
         texts.forEachIndexed { position, text -> this[composed(text)] = position }
-        // Where 1 is not declared itself, a declared truth value is another name of it.
+        // Where 1 is not declared itself, a declared 1.0 is another name of it, or else a truth value.
+        for ((text, position) in toList()) whole(text)?.let { putIfAbsent(it, position) }
         for ((digit, names) in TRUTH_VALUES) for (name in names) this[name]?.let { putIfAbsent(digit, it) }
     }
 
     /** The position of the text that a value means; null for anything else. */
-    operator fun get(value: Any?): Int? = textOf(value)?.let(positions::get)
+    operator fun get(value: Any?): Int? = textOf(value)?.let { positions[it] ?: positions[whole(it)] }
+
+    private fun whole(text: String): String? = WHOLE.matchEntire(text)?.groupValues?.get(1)
 }

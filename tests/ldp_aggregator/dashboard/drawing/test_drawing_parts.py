@@ -227,6 +227,15 @@ def test_a_header_becomes_lines_and_columns_a_draft_that_compiles_with_values_in
     first, second = Campaign.compile(draft_of(columns, "y", "", "1")).features
     assert (first.values, first.ordered) == (("<18", "18-64", "65+"), True)
     assert (second.values, second.ordered) == (("<1", "1", ">1"), False)
+    columns = "city: Paris, France | Rome, Italy\nage: 18-64, 65+\nn: 0 to 9\ny: yes, no"
+    drafted = Campaign.compile(draft_of(columns, "y", "", "1"))
+    first, second, _ = drafted.features
+    assert (first.values, second.values, drafted.label.classes) == (
+        ("Paris, France", "Rome, Italy"),
+        ("18-64", "65+"),
+        ("yes", "no"),
+    )
+    assert not second.ordered
 
 
 @pytest.mark.parametrize(
