@@ -4,7 +4,7 @@
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
-# make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
+# make flower  the tests of the Flower adapter, with the oldest and the newest Flower that pyproject.toml admits, each in its environment
 # make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
@@ -118,14 +118,17 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PEERS)/bin/python -m pip install -qq --requirement benchmarks/peers/requirements.txt
 	@touch $@
 
-$(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
-	$(PYTHON) -m venv $(FLOWER)
-	$(FLOWER)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[flower,tests]' \
-	  'flwr[simulation]>=1.41,<1.42'
+# The newest Flower that pyproject.toml admits, and the oldest.
+$(FLOWER)/.installed: RELEASE_OF_FLOWER := flwr[simulation]
+$(FLOWER)-oldest/.installed: RELEASE_OF_FLOWER := flwr[simulation]==1.41.*
+$(FLOWER)/.installed $(FLOWER)-oldest/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[flower,tests]' '$(RELEASE_OF_FLOWER)'
 	@touch $@
 
-flower: $(FLOWER)/.installed
-	$(FLOWER)/bin/python $(PYTEST) 29 tests/flower
+flower: $(FLOWER)/.installed $(FLOWER)-oldest/.installed
+	$(FLOWER)/bin/python $(PYTEST) 31 tests/flower
+	$(FLOWER)-oldest/bin/python $(PYTEST) 31 tests/flower
 
 PYTHONS ?=
 
@@ -278,4 +281,4 @@ nightly: $(INSTALLED)
 	.ci/nightly $(STEPS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) $(DOCS) $(FUZZ) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,6 +1,6 @@
 """Recount an archive on Apache Beam: its own runner, or the one that options name (Dataflow, Flink, Spark).
 
-pip install 'ldp-bayes[archive]' apache-beam
+pip install ./deploy/client-wheel '.[archive]' apache-beam
 python recount_on_beam.py ARCHIVE CAMPAIGN_ID [--runner=FlinkRunner ...]
 """
 

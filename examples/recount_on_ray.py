@@ -1,6 +1,6 @@
 """Recount an archive on Ray: the parts are picklable and share no id, so any engine that maps and adds will do.
 
-pip install 'ldp-bayes[archive]' ray
+pip install ./deploy/client-wheel '.[archive]' ray
 python recount_on_ray.py ARCHIVE CAMPAIGN_ID
 """
 

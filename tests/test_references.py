@@ -2,12 +2,15 @@
 
 import ast
 import re
+import subprocess
+import unicodedata
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 from installing import REPOSITORY
 
 PACKAGES = {"ldp_client": "", "ldp_protocols": "protocols", "ldp_aggregator": "", "ldp_simulations": "simulations"}
@@ -79,3 +82,73 @@ def test_every_reference_in_a_docstring_names_something_that_there_is(package):
             dangling += [(name, one) for one in references if not leads_somewhere(one, module, place)]
     assert not dangling, dangling
     assert seen
+
+
+# --- sources ---
+
+NAME = r"(?:(?:de|van|von) )?(?![A-Z]{2,}\b)[A-Z][\w'’-]+"
+AUTHORS = re.compile(
+    rf"(?:[A-Z]\. )?((?:{NAME}(?:,? and |, ))*{NAME})( et al\.)?,? \(?(?:(?:CRYPTO|NDSS|USENIX Security) )?$"
+)
+"""What stands before the year of a source."""
+NO_AUTHORS = {"Since", "Jan", "Dec", "Nov"}
+
+
+def plain(name: str) -> str:
+    """A family name without accents, as a source file may spell it."""
+    return "".join(one for one in unicodedata.normalize("NFD", name) if not unicodedata.combining(one))
+
+
+def sources() -> dict[tuple[str, int], list[str]]:
+    """The family names of the authors in CITATION.cff by the first of them and the year."""
+    cited = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    lists = [([plain(one["family-names"]) for one in source["authors"]], source["year"]) for source in cited]
+    return {(authors[0], year): authors for authors, year in lists}
+
+
+def cited_in(text: str) -> Iterator[tuple[list[str], bool, int]]:
+    """The lists of authors that stand before a year, whether "et al." ends them, and the year."""
+    text = " ".join(re.sub(r"(?m)^\s*(?://+|#|\*)", "", text).split())
+    for year in re.finditer(r"\b(?:19|20)\d\d\b(?![-.]?\d)", text):
+        found = AUTHORS.search(text[max(0, year.start() - 120) : year.start()])
+        if found and (authors := re.split(r",? and |, ", found[1]))[0] not in NO_AUTHORS:
+            yield authors, bool(found[2]), int(year[0])
+
+
+def wrong(authors: list[str], others: bool, known: list[str] | None) -> bool:
+    """Whether a list is not that of the source: in full, or the first of three or more and "et al."."""
+    if known is None:
+        return True
+    return len(known) < 3 or authors != known[:1] if others else authors != known
+
+
+def test_the_authors_of_a_source_are_those_of_the_citation_file_wherever_it_is_named():
+    known, found = sources(), []
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    files = [one for one in listed.split("\n") if one.endswith((".py", ".md", ".ts", ".kt", ".swift"))]
+    for file in files:
+        if file.startswith(("tests/", "CHANGELOG", "deploy/vectors/")):
+            continue
+        for authors, others, year in cited_in((REPOSITORY / file).read_text(encoding="utf-8")):
+            found.append((file, authors, others, year))
+    assert len(found) > 60
+    assert [one for one in found if wrong(one[1], one[2], known.get((one[1][0], one[3])))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("(Marchioro et al. 2022)", True),
+        ("Marchioro, Giaretta,\n    # Markatos and Girdzijauskas (2022)", True),
+        ("Marchioro, Giannessi, Pappas, Scarmozzino (2022)", False),
+        ("Marchioro et al. 2021", False),
+        ("Zafarani et al. 2020", False),
+        ("(Balle, Bell, Gascon, Nissim, CRYPTO 2019, Lemma 5.3)", True),
+        ("Wang et al., NDSS 2020: subtract", True),
+        ("(de Jong and Penzer 1998)", True),
+        ("Nobody, Else 1999", False),
+    ],
+)
+def test_a_false_list_of_authors_is_found(text, right):
+    [(authors, others, year)] = cited_in(text)
+    assert wrong(authors, others, sources().get((authors[0], year))) != right

@@ -364,6 +364,7 @@ def refused_documents(known):
     changes = [
         ("another version", INVALID, lambda d: d.update(version=2)),
         ("an unknown key", INVALID, lambda d: d.update(colour="red")),
+        ("a federation, which asks no device", INVALID, lambda d: d.update(federation={"groups": 3})),
         ("no title", INVALID, lambda d: d.pop("title")),
         ("one class", INVALID, lambda d: d["label"].update(classes=["yes"])),
         ("a class twice", INVALID, lambda d: d["label"].update(classes=["yes", "yes", "no"])),

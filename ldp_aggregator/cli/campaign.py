@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -28,13 +28,17 @@ from ldp_aggregator.learning.published import counted_twice, published_by, publi
 from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.archives import archive_of, goes_along
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now
 from ldp_protocols import Campaign, DraftError, LdpError
-from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
+from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json, warn
 from ldp_protocols.document.windows import Windows
 from ldp_protocols.verification import NEGLIGIBLE_GAP, Verification
+
+if TYPE_CHECKING:
+    from ldp_aggregator.trainers.node_overview import NodeOverview
 
 ANYBODY: Final = "anybody"
 
@@ -208,27 +212,56 @@ def _say_windows(windows: Windows, tally: Tally) -> None:
 
 def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:
     """Tell who has sent a share, and when, and what all that was sent costs; nodes have no questions."""
-    from ldp_aggregator.trainers.federation import federated_guarantee  # scikit-learn takes a second to import.
+    from ldp_aggregator.trainers.federation import default_groups, federated_guarantee  # scikit-learn takes a second.
 
     shares = with_store(options, lambda store: store.shares(options.id), read_only=True)
     members = () if shares is None else shares.members
     releases = {} if shares is None else dict(shares.releases)
     guarantee = federated_guarantee(campaign.privacy.epsilon, releases)
+    seen, unlike = ({}, None) if shares is None else look_at_nodes(campaign, shares)
     received = {one.node: to_text(one.received) for one in members}
     if options.json:
-        nodes = [{"node": node, "received": received.get(node), **asdict(sent)} for node, sent in releases.items()]
-        say_json(state | {"epsilon": campaign.privacy.epsilon, "guarantee": guarantee.to_json(), "nodes": nodes})
+        nodes = [
+            {
+                "node": node,
+                "received": received.get(node),
+                **asdict(sent),
+                "epsilon": federated_guarantee(campaign.privacy.epsilon, {node: sent}).epsilon,
+                **(seen[node].to_json() if node in seen else {}),
+            }
+            for node, sent in releases.items()
+        ]
+        told = {"epsilon": campaign.privacy.epsilon, "guarantee": guarantee.to_json(), "nodes": nodes}
+        say_json(state | told | ({"warning": unlike} if unlike else {}))
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node, a share")
     say(f"guarantee: {guarantee}")
+    groups, federation = default_groups(campaign, len(members)), campaign.federation
+    say(f"groups: {f'the median over {groups} groups of nodes' if groups > 1 else 'none: all shares are added up'}")
+    if federation is not None and federation.replacements is not None:
+        say(f"replacements: a node may replace its share {federation.replacements} times, as the document has it")
+    classes = campaign.label.classes
     say_table(
-        ("node", "received", "replacements", "other rows"),
+        ("node", "received", "replacements", "other rows", "rows", *classes, "distance", "furthest in"),
         [
-            (node, received.get(node, "withdrawn"), sent.replacements, sent.other_rows)
+            (
+                *(node, received.get(node, "withdrawn"), sent.replacements, sent.other_rows),
+                *(_looked_at(seen[node]) if node in seen else [None] * (3 + len(classes))),
+            )
             for node, sent in releases.items()
         ],
     )
+    if members:
+        say("rows and classes: what a share says, with its noise; distance: of a node's model from the others' median")
+        say("where it is furthest, in standard errors. By chance seldom above 4; of several, look at the largest first")
+    if unlike:
+        warn(f"warning: {unlike}")
+
+
+def _looked_at(node: NodeOverview) -> tuple[str | None, ...]:
+    distance = None if node.distance is None else f"{node.distance:.1f}"
+    return f"{node.rows:,}", *(f"{share:.3f}" for share in node.classes), distance, node.furthest
 
 
 def _say_values(state: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ federated campaign runs next to its own; ``project``, a projection from a public
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import sys
@@ -12,10 +13,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -40,7 +43,7 @@ from ldp_aggregator.learning.projections import (
 )
 from ldp_aggregator.node_statistics import decode_share, has_other_rows
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.durable import sync_folder
+from ldp_aggregator.store.durable import sync_folder, write_new
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
@@ -51,12 +54,14 @@ from ldp_aggregator.trainers import (
 )
 from ldp_aggregator.trainers.base import PrivateNaiveBayes, sound_guarantee
 from ldp_aggregator.trainers.federation import node_statistics
+from ldp_aggregator.trainers.node_ledger import ABOVE_CAP, NodeLedger
 from ldp_aggregator.trainers.reading import Reading
-from ldp_aggregator.trainers.schemas import Schema, read_chunks, read_table
+from ldp_aggregator.trainers.schemas import Schema, joined, read_chunks, read_table
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.statistics import SilentFeatureWarning, SilentLabelWarning
-from ldp_protocols import Campaign, DocumentError
+from ldp_aggregator.trainers.table_report import TableReport
+from ldp_protocols import Campaign, DocumentError, LdpError
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_protocols.document.schema import METHODS
 
@@ -106,15 +111,20 @@ def add_commands(groups: Groups) -> None:
     fit.add_argument("--output", type=Path, metavar="FILE", help="write the model document to a file")
     fit.add_argument("--seed", type=int, metavar="N", help="repeatable noise, for experiments and never for release")
     add_json(fit)
+    _add_anyway(fit)
     add_reading(fit)
     example = "--url https://collect.example.org --token-file token"
     command = "table.csv --campaign document.json --output share.msgpack"
     commands = add_group(groups, "node", f"submit {command} {example}")
     text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
     submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
-    submit.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
-    submit.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
-    add_reading(submit)
+    text = "say what a node's table holds of what a campaign asks, exactly, on this screen; nothing is drawn or sent"
+    check = add_command(commands, "check", _check, "table.csv --campaign document.json", text=text, store=False)
+    for parser in (submit, check):
+        parser.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
+        parser.add_argument("--campaign", type=Path, required=True, metavar="DOC", help="the document, as published")
+        add_reading(parser)
+    _add_anyway(submit)
     submit.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
     submit.add_argument(
         "--output",
@@ -127,6 +137,18 @@ def add_commands(groups: Groups) -> None:
         "--other-rows",
         action="store_true",
         help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
+    )
+    submit.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="what this node has spent (default: .ledger beside the token, or the table)",
+    )
+    submit.add_argument(
+        "--max-epsilon",
+        type=between(0, np.inf),
+        metavar="E",
+        help="the most that this node spends on all campaigns in its ledger (default: what this campaign costs)",
     )
     text = "take this node's share out of a campaign's model"
     withdraw = add_command(commands, "withdraw", _withdraw, f"ID {example}", text=text, store=False)
@@ -141,7 +163,7 @@ def add_commands(groups: Groups) -> None:
         groups,
         "project",
         _project,
-        "public.csv --draft draft.json --method dca --components 4",
+        "public.csv --draft draft.json --method dca --components 1",
         "--round ID --draft draft.json --method pca --components 2 --output projected.json",
     )
     project.add_argument(
@@ -161,6 +183,35 @@ def add_commands(groups: Groups) -> None:
     add_reading(project)
 
 
+def _add_anyway(parser: argparse.ArgumentParser) -> None:
+    text = "draw noise of the table although less than half of a column is as declared"
+    parser.add_argument("--anyway", action="store_true", help=text)
+
+
+def _seen(
+    table: Path, schema: Schema, reading: Reading, *, anyway: bool
+) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
+    """The pieces of a private table, and after the last its report on the operator's screen. Raises CommandError then,
+    before any noise is drawn, where a column is not as declared.
+    """
+    report = TableReport(schema)
+    yield from read_chunks(table, schema, reading=reading, seen=report.add)
+    warn("\n  ".join([f"{table}, as it stands (exact, for the eyes of who holds it):", *report.lines()]))
+    if report.problems and not anyway:
+        raise CommandError(
+            f"{table}: nothing was drawn, and nothing spent: {'; '.join(report.problems)}; correct the table or the "
+            "schema; --anyway draws all the same"
+        )
+
+
+def _check(options: argparse.Namespace) -> None:
+    schema = Schema.of_campaign(Campaign.parse(read_file(options.campaign)))
+    try:
+        joined(_seen(options.table, schema, reading_of(options), anyway=False))
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
 def _fit(options: argparse.Namespace) -> None:
     given = {name: value for name in _TAKEN_BY if (value := getattr(options, name)) is not None}
     for name, methods in _TAKEN_BY.items():
@@ -176,10 +227,11 @@ def _fit(options: argparse.Namespace) -> None:
     trainer = kind(draft, epsilon=options.epsilon, random_state=options.seed, **given)
     try:
         with _told_warnings():
+            pieces = _seen(options.table, schema, reading, anyway=options.anyway)
             if isinstance(trainer, SufficientStatisticsNB):
-                trainer.fit_chunks(read_chunks(options.table, schema, reading=reading))
+                trainer.fit_chunks(pieces)
             else:
-                trainer.fit(*read_table(options.table, schema, reading))
+                trainer.fit(*joined(pieces))
         accuracy, undeclared = (None, 0) if test is None else _accuracy(trainer, test, schema, reading)
     except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
@@ -250,7 +302,7 @@ def _submit(options: argparse.Namespace) -> None:
         )
     to = _addressed(options) if options.url else None
     campaign = Campaign.parse(read_file(options.campaign), options.id)
-    share = _kept(options, campaign) or _drawn(options, campaign)
+    share = _share(options, campaign)
     if to is None:
         say("nothing is sent; the same command with --url and --token-file sends this share")
         return
@@ -261,46 +313,129 @@ def _submit(options: argparse.Namespace) -> None:
     say(f"the share is kept as that of {node!r}")
 
 
-def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
-    """The share that an earlier run has kept, None without one: the noise must not be drawn twice."""
+def _share(options: argparse.Namespace, campaign: Campaign) -> bytes:
+    """Find this node's share in its file, else in the ledger, where an interrupted run may have booked it, or draw one.
+
+    Noise is not drawn twice, and a share is in the ledger and in its file before anything else is done with it.
+    """
+    output: Path = options.output
+    path: Path = options.ledger or (options.token_file or options.table).with_suffix(".ledger")
+    if path == output:
+        raise argparse.ArgumentTypeError("the ledger and the share are two files; name another --ledger")
+    ledger, epsilon = NodeLedger(path), campaign.privacy.epsilon
+    cap = epsilon if options.max_epsilon is None else options.max_epsilon
+    keep = partial(ledger.keep, f"{campaign.id} {output.name}", epsilon, max_epsilon=cap)
     try:
-        share: bytes = options.output.read_bytes()
+        if (share := _kept(options, campaign)) is not None:
+            if keep(share, other_rows=has_other_rows(share)) != share:
+                raise CommandError(
+                    f"{output} holds another share than the one that {path} has by this name; without the file that "
+                    "one is written again"
+                )
+        elif (share := ledger.share(f"{campaign.id} {output.name}")) is not None:
+            _write_share(output, share)
+            say(f"the share of {output} is in {path}, and was written there again")
+        if share is not None:
+            _tell_other_table(options.table, ledger.digest(share))
+            return share
+        if not output.absolute().parent.is_dir():
+            raise CommandError(f"{output} cannot be written: there is no such folder")
+        digest = _digest(options.table)
+        share = keep(_drawn(options, campaign), other_rows=options.other_rows, digest=digest)
+        spent = float(ledger.spent)
+    except LdpError as error:
+        if error.code != ABOVE_CAP:
+            raise
+        raise CommandError(
+            f"{path}: {error}; nothing left this node. --max-epsilon E allows more, where all agree to it"
+        ) from None
+    except OSError as error:
+        raise CommandError(f"{error}; --ledger FILE names another") from None
+    _write_share(output, share)
+    say(f"{output} holds {len(share)} bytes for campaign {campaign.id}")
+    say(f"guarantee: {sound_guarantee(epsilon, ADD_REMOVE)}")
+    say(f"ledger: {path}: epsilon {spent:g} of {cap:g} is spent")
+    if options.other_rows:
+        say("declared: no row of it was in a share that this node sent before for this campaign")
+    return share
+
+
+def _kept(options: argparse.Namespace, campaign: Campaign) -> bytes | None:
+    """The share in the file, None without one. Raises CommandError where it is none for this campaign."""
+    output: Path = options.output
+    try:
+        share = output.read_bytes()
+        if not share:
+            raise CommandError(f"{output} is empty, and holds no share: delete it, and nothing is lost")
         decode_share(share, campaign)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CommandError(f"{options.output} cannot be read: {error.strerror}") from None
+        raise CommandError(f"{output} cannot be read: {error.strerror}") from None
     except DocumentError as error:
         raise CommandError(
-            f"{options.output} is there and is no share for this campaign ({error}); name another --output"
+            f"{output} is there and is no share for this campaign ({error}); name another --output"
         ) from None
     if options.other_rows and not has_other_rows(share):
-        raise CommandError(f"{options.output} holds a share without --other-rows; name another --output for other rows")
-    say(f"{options.output} is there: its share is taken as it is, and {options.table} is not read")
+        raise CommandError(f"{output} holds a share without --other-rows; name another --output for other rows")
+    say(f"{output} is there: its share is taken as it is, and {options.table} is not read")
     return share
+
+
+def _tell_other_table(table: Path, digest: bytes | None) -> None:
+    """Warn where the table has changed since its share was drawn."""
+    if digest is not None and table.is_file() and _digest(table) != digest:
+        warn(
+            f"warning: {table} is another table than the one this share was drawn from: what has changed in it is not "
+            "in the share. Rows that were in no share are sent with --other-rows and another --output"
+        )
+
+
+def _digest(table: Path) -> bytes:
+    """SHA-256 of a file, which stays at the node; of nothing where there is none, which is told by who reads it."""
+    digest = hashlib.sha256()
+    try:
+        with table.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    except OSError:
+        pass
+    return digest.digest()
 
 
 def _drawn(options: argparse.Namespace, campaign: Campaign) -> bytes:
-    """A new share. It is on disk before anything else is done with it."""
+    """A new share of the table."""
+    schema = Schema.of_campaign(campaign)
     try:
-        frame, labels = read_table(options.table, Schema.of_campaign(campaign), reading_of(options))
+        frame, labels = joined(_seen(options.table, schema, reading_of(options), anyway=options.anyway))
         with _told_warnings():
-            share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+            return node_statistics(campaign, frame, labels, other_rows=options.other_rows)
     except ValueError as error:
         raise CommandError(str(error)) from None
+
+
+def _write_share(output: Path, share: bytes) -> None:
+    """Write a share whole or not at all, and never over another file."""
+    fresh = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        with options.output.open("xb") as file:
-            file.write(share)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(options.output.parent)
+        try:
+            write_new(fresh, share)
+            _name(fresh, output)
+            sync_folder(output.absolute().parent)
+        finally:
+            fresh.unlink(missing_ok=True)
     except OSError as error:
-        raise CommandError(f"{options.output} cannot be written: {error.strerror}") from None
-    say(f"{options.output} holds {len(share)} bytes for campaign {campaign.id}")
-    say(f"guarantee: {sound_guarantee(campaign.privacy.epsilon, ADD_REMOVE)}")
-    if options.other_rows:
-        say("declared: no row of it was in a share that this node sent before for this campaign")
-    return share
+        raise CommandError(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _name(fresh: Path, output: Path) -> None:
+    """Give a file its name, which no other has. Some file systems have no links."""
+    try:
+        os.link(fresh, output)
+    except FileExistsError:
+        raise
+    except OSError:
+        fresh.rename(output)
 
 
 def _withdraw(options: argparse.Namespace) -> None:

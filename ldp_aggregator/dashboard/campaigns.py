@@ -157,7 +157,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "figure_text": figure_text,
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
         "models": models,
-        "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
+        "federated": await nodes_of(sources, state) if state.federated else None,
         "trained": _number(visit.query.get("trained"), 0, 10**9),
     }
 

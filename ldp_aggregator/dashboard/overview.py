@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 from markupsafe import Markup
@@ -30,11 +30,14 @@ from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.service.publishing import tally_to_show
+from ldp_aggregator.service.publishing import look_at_nodes, tally_to_show
 from ldp_aggregator.service.rights import make_token, recorded
-from ldp_aggregator.store.contract import SCOPES, CampaignState, Shares, StoredShare
-from ldp_protocols import Campaign
+from ldp_aggregator.store.contract import SCOPES, CampaignState, StoredShare
+from ldp_protocols import Campaign, LdpError
 from ldp_protocols.document.authored import MOMENTS
+
+if TYPE_CHECKING:
+    from ldp_aggregator.trainers.node_overview import NodeOverview
 
 ON_A_PAGE: Final = 12
 IN_A_TABLE: Final = 12
@@ -144,11 +147,22 @@ MOST_TOKENS: Final = 200
 
 @dataclass(frozen=True)
 class Node:
-    """A node that ever sent a share: the one it has (None where it withdrew it), and how many it sent."""
+    """A node that ever sent a share: the one it has (None where it withdrew it), how many it sent, and what the share
+    tells of its table.
+    """
 
     name: str
     share: StoredShare | None
     releases: Releases
+    seen: NodeOverview | None
+
+
+class Nodes(NamedTuple):
+    """The nodes of a campaign, by name, and a ``warning`` where their tables are of unlike sizes."""
+
+    campaign: Campaign
+    nodes: list[Node]
+    warning: str | None
 
 
 async def get_health(visit: Visit, sources: Sources) -> web.Response:
@@ -172,16 +186,24 @@ async def get_health(visit: Visit, sources: Sources) -> web.Response:
 async def get_federation(visit: Visit, sources: Sources) -> web.Response:
     """Federated campaigns, and the nodes of each."""
     states = [state for state in reversed(await sources.store.campaigns()) if state.federated]
-    found = [(state, state.status(sources.clock()), nodes_of(await sources.store.shares(state.id))) for state in states]
+    found = [(state, state.status(sources.clock()), await nodes_of(sources, state)) for state in states]
     return page("federation.html", found=found, **visit.common())
 
 
-def nodes_of(shares: Shares | None) -> list[Node]:
-    """By name, those that withdrew their share too."""
+async def nodes_of(sources: Sources, state: CampaignState) -> Nodes:
+    """The nodes of a federated campaign, those that withdrew their share too."""
+    campaign, shares = await sources.campaign(state.id), await sources.store.shares(state.id)
     if shares is None:
-        return []
+        return Nodes(campaign, [], None)
+    try:
+        seen, warning = await asyncio.to_thread(look_at_nodes, campaign, shares)
+    except LdpError as error:
+        if error.code != "not-installed":
+            raise
+        seen, warning = {}, None
     kept = {member.node: member for member in shares.members}
-    return [Node(name, kept.get(name), releases) for name, releases in shares.releases]
+    nodes = [Node(name, kept.get(name), releases, seen.get(name)) for name, releases in shares.releases]
+    return Nodes(campaign, nodes, warning)
 
 
 async def post_token(visit: Visit, sources: Sources) -> web.Response:

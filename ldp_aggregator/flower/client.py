@@ -54,11 +54,11 @@ def values_of(message: Message) -> dict[str, object]:
 
 def _answer(settings: Callable[[], NodeSettings], values: Mapping[str, object]) -> dict[str, bytes] | dict[str, str]:
     try:
-        given = settings()
-    except ValueError as error:
-        _LOG.error("no answer: %s", error)  # Its text is about the configuration, in which there is no record.
-        return refusal(refused(NOT_READY))
-    try:
+        try:
+            given = settings()
+        except ValueError as error:
+            _LOG.error("no answer: %s", error)  # Its text is about the configuration, in which there is no record.
+            return refusal(refused(NOT_READY))
         return dict(answer(given, values))
     except Exception as error:
         _LOG.warning("no answer: %s", " from ".join(_kinds(error)))

@@ -7,42 +7,46 @@ Messages are records of named values. ``query.nb_share`` carries ``{"campaign": 
 answer is ``{"share": bytes}`` (:mod:`ldp_aggregator.node_statistics`) or ``{"refused": code, "why": text}``.
 
 A node looks whether it is the campaign that was agreed to, and what its share is. The client app hands in what came
-with the query and its node's settings, and sends what comes back. The answers are in one SQLite file: one share for
-each campaign, and the epsilon of all of them. A share is on disk before it is handed out, and the same bytes are handed
-out ever after. Several processes may use one file; the first of them that writes a share decides, and a share that was
-drawn and not written was seen by nobody.
+with the query and its node's settings, and sends what comes back. The answers are in the node's ledger
+(:mod:`ldp_aggregator.trainers.node_ledger`), one share for each campaign, before they are handed out.
 
 The server collects who sent a share, who did not and why. The model is that of
 :class:`~ldp_aggregator.trainers.federation.FederatedState` with the same shares, byte for byte, in whatever order the
 answers came.
 
 Safety: a refusal is no noisy answer, so nothing in it may depend on the rows of a table. Of what is wrong with a table
-only names that stand in the document travel; the rest is :data:`NOT_READY`, and the reason stays in the node's log.
+only names that stand in the document travel; the rest is :data:`NOT_READY`, and the reason stays in the node's log. One
+bit does depend on rows: a node answers for no table of which less than half is as declared, unless ``anyway``.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers.federation import FederatedState, node_statistics
+from ldp_aggregator.trainers.node_ledger import ABOVE_CAP, NodeLedger
+from ldp_aggregator.trainers.node_overview import check_possible
 from ldp_aggregator.trainers.reading import opened, plain_name
-from ldp_aggregator.trainers.schemas import Schema, read_table
+from ldp_aggregator.trainers.schemas import Schema, joined, read_chunks
+from ldp_aggregator.trainers.table_report import TableReport
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.authored import MODEL
 from ldp_protocols.errors import DocumentError, LdpError
-from ldp_protocols.exact import exact_epsilon
+
+_LOG: Final = logging.getLogger(__name__)
 
 NODE_KEYS: Final = ("table", "ledger", "campaign-id", "max-epsilon")
 """Of ``flower-supernode --node-config "table='north.csv' ..."``."""
+
+ANYWAY: Final = "anyway"
+"""A further key, ``anyway=true``: the table is answered for whatever it holds."""
 
 QUERY: Final = "nb_share"
 MESSAGE_TYPE: Final = f"query.{QUERY}"
@@ -51,7 +55,6 @@ RECORD: Final = "ldp-bayes"
 
 OTHER_CAMPAIGN: Final = "other-campaign"
 UNREADABLE: Final = "unreadable-document"
-ABOVE_CAP: Final = "above-cap"
 OTHER_SCHEMA: Final = "other-schema"
 NOT_READY: Final = "not-ready"
 CODES: Final = {
@@ -64,32 +67,29 @@ CODES: Final = {
 """Why a node refuses. All but the last are for good: asking again changes nothing."""
 
 _LONGEST_TEXT: Final = 300
-_BUSY_SECONDS: Final = 30.0
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS answers "
-    "(campaign TEXT PRIMARY KEY, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
-)
 
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """The ``campaign_id`` that a node agreed to, and its cap ``max_epsilon`` on all campaigns ever in its ledger."""
+    """The ``campaign_id`` that a node agreed to, and its cap ``max_epsilon`` on all campaigns ever in its ledger. A
+    table with a column of which less than half is as declared is answered for ``anyway`` only.
+    """
 
     table: Path
     ledger: Path
     campaign_id: str
     max_epsilon: float
+    anyway: bool = False
 
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """``nodes``: how many to wait for; ``least_nodes``: fewer shares give no model; ``groups``: above 1 the median over
-    the models of so many groups; ``seconds``: how long to wait in all; ``output``: where to write the model.
+    """``nodes``: how many to wait for; ``least_nodes``: fewer shares give no model; ``seconds``: how long to wait in
+    all; ``output``: where to write the model. Groups are the document's.
     """
 
     nodes: int
     least_nodes: int
-    groups: int
     seconds: float
     output: Path | None
 
@@ -100,23 +100,26 @@ def node_settings(config: Mapping[str, object]) -> NodeSettings:
     most = _number(config, NODE_KEYS[3], "node")
     if not most > 0:
         raise ValueError(f"node configuration: max-epsilon must be above 0, not {most}")
-    return NodeSettings(Path(table), Path(ledger), campaign_id, most)
+    anyway = config.get(ANYWAY, False)
+    if type(anyway) is not bool:
+        raise ValueError(f"node configuration: {ANYWAY} must be true or false, not {anyway!r}")
+    return NodeSettings(Path(table), Path(ledger), campaign_id, most, anyway)
 
 
 def round_settings(config: Mapping[str, object]) -> RoundSettings:
     """The server's settings from the run's configuration. Raises ValueError, which says what is right."""
-    nodes, least, groups = (_count(config, key) for key in ("nodes", "least-nodes", "groups"))
+    nodes, least = (_count(config, key) for key in ("nodes", "least-nodes"))
     seconds = _number(config, "seconds", "run")
     if not 1 <= least <= nodes:
         raise ValueError(f"run configuration: least-nodes must be from 1 to nodes ({nodes}), not {least}")
-    if not 1 <= groups <= least:
-        raise ValueError(f"run configuration: groups must be from 1 to least-nodes ({least}), not {groups}")
+    if "groups" in config:
+        raise ValueError('run configuration: groups are in the draft now, as "federation": {"groups": N}; leave it out')
     if not seconds > 0:
         raise ValueError(f"run configuration: seconds must be above 0, not {seconds}")
     output = config.get("output", "")
     if type(output) is not str:
         raise ValueError("run configuration: output must be a file's name, or empty to write none")
-    return RoundSettings(nodes, least, groups, seconds, Path(output) if output else None)
+    return RoundSettings(nodes, least, seconds, Path(output) if output else None)
 
 
 def _text(config: Mapping[str, object], key: str, whose: str) -> str:
@@ -184,11 +187,14 @@ def printable(text: str) -> str:
 def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:
     """Values of the answer to a query: this node's share, the same bytes every time. Raises LdpError."""
     campaign = _agreed_campaign(settings, document_in(values))
-    ledger = Ledger(settings.ledger)
-    share = ledger.share(campaign.id)
-    if share is None:
-        drawn = _drawn_share(settings, campaign)
-        share = ledger.keep(campaign.id, campaign.privacy.epsilon, drawn, max_epsilon=settings.max_epsilon)
+    ledger = NodeLedger(settings.ledger)
+    try:
+        share = ledger.share(campaign.id)
+        if share is None:
+            drawn = _drawn_share(settings, campaign)
+            share = ledger.keep(campaign.id, campaign.privacy.epsilon, drawn, max_epsilon=settings.max_epsilon)
+    except OSError as error:
+        raise refused(NOT_READY) from error
     return {"share": share}
 
 
@@ -213,61 +219,16 @@ def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
             for name in names:
                 if plain_name(name) not in rows.header:
                     raise refused(OTHER_SCHEMA, f"the node's table has no column {name!r}")
-        return node_statistics(campaign, *read_table(settings.table, schema))
+        report = TableReport(schema)
+        table = joined(read_chunks(settings.table, schema, seen=report.add))
+        for line in report.lines(quoting=False):
+            _LOG.warning("%s: %s", settings.table, line)
+        if report.problems and not settings.anyway:
+            _LOG.error("nothing was drawn: %s; %s=true draws it", "; ".join(report.problems), ANYWAY)
+            raise refused(NOT_READY)
+        return node_statistics(campaign, *table)
     except (OSError, ValueError) as error:
         raise refused(NOT_READY) from error
-
-
-class Ledger:
-    """The file at ``path``, in a folder that exists; the file is made where there is none."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def share(self, campaign_id: str) -> bytes | None:
-        """The share that was handed out, None where there is none."""
-        with self._transaction() as connection:
-            return _share(connection, campaign_id)
-
-    def keep(self, campaign_id: str, epsilon: float, share: bytes, *, max_epsilon: float) -> bytes:
-        """Write the share down and return it, or the one that is there. Raises LdpError above the cap."""
-        with self._transaction() as connection:
-            kept = _share(connection, campaign_id)
-            if kept is not None:
-                return kept
-            _book(connection, campaign_id, epsilon, share, max_epsilon)
-        return share
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything in it, or nothing; on disk when it is left."""
-        try:
-            with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(_TABLE)
-                yield connection
-                connection.execute("COMMIT")  # Closing without it rolls back.
-        except sqlite3.Error as error:
-            raise refused(NOT_READY) from OSError(f"the ledger {self._path}: {error}")
-
-
-def _share(connection: sqlite3.Connection, campaign_id: str) -> bytes | None:
-    found: tuple[bytes] | None = connection.execute(
-        "SELECT share FROM answers WHERE campaign = ?", (campaign_id,)
-    ).fetchone()
-    return None if found is None else found[0]
-
-
-def _book(connection: sqlite3.Connection, campaign_id: str, epsilon: float, share: bytes, max_epsilon: float) -> None:
-    cost = exact_epsilon(epsilon)
-    spent = sum((Fraction(text) for (text,) in connection.execute("SELECT epsilon FROM answers")), Fraction(0))
-    if spent + cost > exact_epsilon(max_epsilon):
-        raise refused(
-            ABOVE_CAP,
-            f"the campaign costs epsilon {epsilon:g}; {float(spent):g} of this node's {max_epsilon:g} is spent",
-        )
-    connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (campaign_id, str(cost), share))
 
 
 class Collection:
@@ -300,13 +261,15 @@ class Collection:
             if node not in self.state.nodes:
                 self.problems.setdefault(node, "no answer")
 
-    def model(self, *, least_nodes: int, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
-        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``."""
+    def model(self, *, least_nodes: int, salt: bytes = b"") -> NaiveBayes:
+        """The model of the shares there are. Raises ValueError where they are fewer than ``least_nodes``, or than the
+        groups of the document.
+        """
         if len(self.state.nodes) < least_nodes:
             raise ValueError(
                 "; ".join([f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.told()])
             )
-        return self.state.model(groups=groups, salt=salt)
+        return self.state.model(salt=salt)
 
     def told(self) -> list[str]:
         """A line for every node that sent no share."""
@@ -330,6 +293,7 @@ class Collection:
             # The noise of two nodes is not the same: it is one node under two names, and its rows count once.
             return f"sent the share that node {sender} sent", True
         try:
+            check_possible(self.campaign, share)
             self.state.put(reply.node, share)
         except DocumentError as error:
             return f"sent no share of this campaign: {printable(str(error))}", True

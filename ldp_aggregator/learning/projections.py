@@ -5,9 +5,9 @@ moments are exact; from a private round they are the unbiased estimates of what 
 record was needed, and fitting is post-processing that costs no privacy.
 
 * PCA: eigenvectors of the covariance.
-* DCA (Kung 2014, "Discriminant component analysis for privacy protection"): generalised eigenvectors of
-  (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. At most k - 1 components carry
-  discriminant signal; the rest follow in the order of the same criterion.
+* DCA (Kung 2017, "Discriminant component analysis for privacy protection and visualization of big data"): generalised
+  eigenvectors of (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. That of k classes
+  has k - 1 directions; whatever came after them would tell nothing, and take its part of the devices.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from ldp_protocols.document.schema import METHODS, PUBLIC, Label
 from ldp_protocols.features import NumericFeature, describe_number
 
 DEFAULT_RIDGE: Final = 1e-3
-"""rho for exact moments, in squared units of t; a private round's noise asks for more (see
-:func:`moments_of_round`)."""
+"""rho for exact moments, as a share of the inputs' mean variance."""
 
 DEFAULT_SPREAD: Final = 3.0
 """Output bounds: so many standard deviations around the mean, where that is inside what the inputs' bounds allow."""
@@ -49,6 +48,8 @@ class InputMoments:
         Of all records; shapes (m,) and (m, m).
     between
         Between-class scatter sum_c P(c) (mean_c - mean)(mean_c - mean)^T, shape (m, m).
+    classes
+        Those that were seen.
     noise
         Standard error of a covariance entry; 0 for exact moments.
     fitted_on
@@ -61,6 +62,7 @@ class InputMoments:
     mean: Array
     covariance: Array
     between: Array
+    classes: int
     noise: float
     fitted_on: str
     fitted_study: str | None = None
@@ -83,7 +85,8 @@ def moments_of_table(features: Sequence[NumericFeature], label: Label, frame: pd
     members = [t[classes == c] for c in np.unique(classes)]
     offsets = np.array([one.mean(axis=0) - mean for one in members])
     between = (offsets.T * [len(one) / len(t) for one in members]) @ offsets
-    return InputMoments(tuple(features), mean, np.cov(t.T, bias=True).reshape(between.shape), between, 0.0, PUBLIC)
+    covariance = np.cov(t.T, bias=True).reshape(between.shape)
+    return InputMoments(tuple(features), mean, covariance, between, len(members), 0.0, PUBLIC)
 
 
 def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
@@ -115,7 +118,15 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
     unsure = variances[:, seen] * (1 / shares**2 - 2 / (shares * whole)) + variances.sum(axis=1)[:, None] / whole**2
     between = (offsets * weights) @ offsets.T - np.diag(unsure @ weights)
     return InputMoments(
-        features, mean, covariance, between, noise, campaign.id, campaign.study, campaign.privacy.epsilon
+        features,
+        mean,
+        covariance,
+        between,
+        int(seen.sum()),
+        noise,
+        campaign.id,
+        campaign.study,
+        campaign.privacy.epsilon,
     )
 
 
@@ -136,9 +147,10 @@ def fit_projection(
     moments
         Of the inputs; see :func:`moments_of_table` and :func:`moments_of_round`.
     method, components
-        ``pca`` or ``dca``; 1 to m outputs, named ``pca1``, ``pca2``, ...
+        ``pca`` or ``dca``; 1 to m outputs, of DCA at most one fewer than classes, named ``pca1``, ``pca2``, ...
     ridge, signal_ridge
-        rho and rho' of DCA, in squared units of t. ``ridge`` None takes 0.001 or the noise of the moments, whichever is
+        rho and rho' of DCA, in squared units of t. ``ridge`` None takes 0.001 of the mean variance, or the size of the
+        noise in the covariance (half the spectral norm of a matrix of noise, sqrt(m) standard errors), if that is
         larger.
     spread
         Output bounds in standard deviations around the mean, cut to what the inputs' bounds allow; None takes just
@@ -151,6 +163,11 @@ def fit_projection(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     if not 1 <= components <= size:
         raise ValueError(f"{size} inputs have 1 to {size} components, not {components}")
+    if method != "pca" and components >= moments.classes:
+        raise ValueError(
+            f"{moments.classes} classes with enough records differ in {moments.classes - 1} directions: a further one "
+            f"of DCA tells nothing and takes devices from the others; ask for so many at most, not {components}"
+        )
     directions = _directions(moments, method, ridge, signal_ridge)[:, :components].T
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))
     half = np.array([(float(f.high) - float(f.low)) / 2 for f in moments.features])
@@ -189,7 +206,8 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
     if method == "pca":
         _, vectors = eigh(moments.covariance)
     else:
-        rho = max(DEFAULT_RIDGE, moments.noise) if ridge is None else ridge
+        scatter = float(np.trace(moments.covariance)) / size
+        rho = max(DEFAULT_RIDGE * scatter, moments.noise * size**0.5) if ridge is None else ridge
         if rho < 0 or signal_ridge < 0:
             raise ValueError("ridges must be at least 0")
         try:

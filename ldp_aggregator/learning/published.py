@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -33,19 +33,25 @@ class Guarantee:
     delta: float
     relation: str
     public: tuple[str, ...]
+    of_nodes: tuple[tuple[float, int], ...] = field(default=(), kw_only=True)
+    """Of several nodes that lose different epsilons: each epsilon, and how many lose it; ``epsilon`` is the largest."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value or name != "of_nodes"}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Guarantee:
         """The inverse of :meth:`to_json`."""
-        return cls(**{**told, "public": tuple(told["public"])})
+        of_nodes = tuple((float(epsilon), int(nodes)) for epsilon, nodes in told.get("of_nodes", ()))
+        return cls(**{**told, "public": tuple(told["public"]), "of_nodes": of_nodes})
 
     def __str__(self) -> str:
         if self.epsilon is None:
             return f"no privacy ({self.relation})"
-        loss = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        least, *more = self.of_nodes or ((self.epsilon, 0),)
+        loss = f"epsilon = {least[0]:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        for epsilon, nodes in more:
+            loss += f"; {epsilon:g} for the rows of {'one node' if nodes == 1 else f'{nodes} nodes'}"
         return f"{loss}; relation: {self.relation}; public: {', '.join(self.public)}"
 
 

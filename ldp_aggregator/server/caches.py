@@ -176,13 +176,10 @@ class _Kept:
 
 
 class FederatedModels:
-    """One for a process. Nothing here has to be told of a change: every read asks the store which shares there are.
+    """One for a process. Nothing here has to be told of a change: every read asks the store which shares there are."""
 
-    ``groups`` above 1 takes the median over so many groups of nodes, drawn by the campaign's salt.
-    """
-
-    def __init__(self, store: Store, groups: int) -> None:
-        self._store, self._groups = store, groups
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._kept: dict[str, _Kept] = {}
 
     async def body(self, campaign: Campaign) -> bytes:
@@ -203,10 +200,11 @@ class FederatedModels:
     async def _derive(self, campaign: Campaign, kept: _Kept) -> None:
         shares = await self._store.shares(campaign.id)
         members = () if shares is None else shares.members
-        if shares is None or len(members) < self._groups:
-            wanted = f"the {self._groups} that its groups need" if self._groups > 1 else "any"
+        groups = (campaign.federation and campaign.federation.groups) or 1
+        if shares is None or len(members) < groups:
+            wanted = f"the {groups} that its groups need" if groups > 1 else "any"
             raise ProblemError("no-model", f"{len(members)} nodes have sent their shares, before {wanted}")
-        body = await asyncio.to_thread(derive_model, campaign, shares, self._groups)
+        body = await asyncio.to_thread(derive_model, campaign, shares)
         kept.of, kept.body = _digests(shares), body.encode()
 
 

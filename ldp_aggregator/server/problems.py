@@ -50,6 +50,7 @@ OHTTP_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
     "malformed-share": Kind(400, "The body is not the one valid encoding of a share for this campaign"),
+    "impossible-share": Kind(400, "No table gives the share, whatever the noise"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),
@@ -74,6 +75,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     contract.NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
     contract.TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
     contract.TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
+    contract.REPLACED: Kind(409, "The node has replaced its share as often as the campaign's document allows"),
     contract.DELETED: Kind(410, "The campaign was deleted; its id is never used again"),
     contract.OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
     contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),

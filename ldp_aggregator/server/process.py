@@ -130,7 +130,7 @@ async def running(
         if store is None:
             await opened.close()
         raise
-    models = FederatedModels(opened, settings.federation_groups)
+    models = FederatedModels(opened)
     context = Context(opened, ingest, metrics, settings, limits, campaigns, models, intake, leaving, gateway)
     readers = {
         "certificate": lambda: reload_tls(settings, tls),

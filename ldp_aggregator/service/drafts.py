@@ -62,6 +62,8 @@ def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) 
         raise DraftError("windows", "are for devices, each of which answers in one; a federated campaign has none")
     if federated and campaign.issuer is not None:
         raise DraftError("issuer", "is of answers of devices; a federated campaign has none, its nodes have tokens")
+    if campaign.federation is not None and not federated:
+        raise DraftError("federation", "is of nodes; make the campaign a federated one (--federated)")
     if federated and max_reports is not None:
         raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
 

@@ -8,7 +8,7 @@ import resource
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +22,7 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS
+from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
 from ldp_protocols import Campaign, LdpError
@@ -30,6 +31,7 @@ from ldp_protocols.document.model import Model
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation_round import Evaluated
+    from ldp_aggregator.trainers.node_overview import NodeOverview
 
 USELESS: Final = "useless-model"
 
@@ -163,14 +165,36 @@ async def counts_to_train(
     return pairs, arrivals
 
 
-def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
+def derive_model(campaign: Campaign, shares: Shares) -> str:
     """The model of a federated campaign's shares, in the same bytes in any order. Raises LdpError without a library."""
     with needing_trainers():
         from ldp_aggregator.trainers.federation import FederatedState
 
     kept = {member.node: member.share for member in shares.members}
     state = FederatedState(campaign, kept, dict(shares.releases))
-    return state.model(groups=groups, salt=shares.salt).to_json()
+    return state.model(salt=shares.salt).to_json()
+
+
+def check_share(campaign: Campaign, share: bytes) -> None:
+    """Refuse what is no share of the campaign, or none that a table can give. Raises DocumentError."""
+    decode_share(share, campaign)
+    with suppress(ModuleNotFoundError):  # Where nothing can be made of a share, nothing is.
+        from ldp_aggregator.trainers.node_overview import check_possible
+
+        check_possible(campaign, share)
+
+
+def look_at_nodes(campaign: Campaign, shares: Shares) -> tuple[dict[str, NodeOverview], str | None]:
+    """The overview of every node with a share, and a warning where tables are of unlike sizes.
+
+    Raises LdpError without a library.
+    """
+    with needing_trainers():
+        from ldp_aggregator.trainers.federation import default_groups
+        from ldp_aggregator.trainers.node_overview import overviews, unlike_sizes
+
+    nodes = overviews(campaign, {member.node: member.share for member in shares.members})
+    return nodes, unlike_sizes(nodes.values(), default_groups(campaign, len(nodes)))
 
 
 async def trained(

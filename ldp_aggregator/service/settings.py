@@ -118,9 +118,6 @@ class Settings(BaseSettings):
     publishers: tuple[str, ...] = Field(
         default=(), description="public keys of publishers whose directories have to name every open campaign"
     )
-    federation_groups: int = Field(
-        default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
-    )
     body_bytes: int = Field(default=Limits.body_bytes, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     connections: int = Field(
         default=Limits.connections, ge=1, description="open connections of one listener and process"
@@ -258,6 +255,10 @@ def _read_secret(path: Path) -> str:
     return secret
 
 
+_MOVED: Final = {
+    "federation_groups": 'is in the draft of each campaign now, as "federation": {"groups": N}; leave it out'
+}
+
 _WORDS: Final = {
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
@@ -295,7 +296,7 @@ def _explain(error: ValidationError) -> str:
     for one in error.errors(include_input=False, include_url=False):
         place, kind = ".".join(map(str, one["loc"])), one["type"]
         if kind == "extra_forbidden":
-            problem = "unknown key" + did_you_mean(place, Settings.model_fields)
+            problem = _MOVED.get(place) or "unknown key" + did_you_mean(place, Settings.model_fields)
         elif kind in _WORDS:
             problem = _WORDS[kind].format(**{name: _plain(bound) for name, bound in one.get("ctx", {}).items()})
         else:

@@ -59,6 +59,8 @@ WINDOW_OVER: Final = "window-over"
 UNKNOWN: Final = "unknown-campaign"
 TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
+REPLACED: Final = "replaced-before"
+"""A node has sent as many other shares as the document lets it."""
 REVOKED: Final = "wrong-token"
 DELETED: Final = "campaign-deleted"
 ABSENT: Final = frozenset({UNKNOWN, DELETED})

@@ -4,10 +4,10 @@ from ldp_aggregator.trainers.accountant import Accountant as Accountant
 from ldp_aggregator.trainers.accountant import BudgetError as BudgetError
 from ldp_aggregator.trainers.federation import FederatedNB as FederatedNB
 from ldp_aggregator.trainers.federation import FederatedState as FederatedState
-from ldp_aggregator.trainers.federation import PushSumNode as PushSumNode
 from ldp_aggregator.trainers.federation import model_of_totals as model_of_totals
 from ldp_aggregator.trainers.federation import node_statistics as node_statistics
-from ldp_aggregator.trainers.federation import push_sum as push_sum
+from ldp_aggregator.trainers.gossip import PushSumNode as PushSumNode
+from ldp_aggregator.trainers.gossip import push_sum as push_sum
 from ldp_aggregator.trainers.kmeans import PrivateKMeans as PrivateKMeans
 from ldp_aggregator.trainers.model_from_statistics import SufficientStatisticsNB as SufficientStatisticsNB
 from ldp_aggregator.trainers.moment_training import GlobalSensitivityNB as GlobalSensitivityNB

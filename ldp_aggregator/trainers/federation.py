@@ -1,29 +1,24 @@
 """Several nodes, one model: shares are merged as exact integers, and the model is derived when it is asked for.
 
-Marchioro, Giannessi, Pappas, Scarmozzino (2022) update means and variances share by share. Keeping the sums instead
+Marchioro, Giaretta, Markatos, Girdzijauskas (2022) update means and variances share by share. Keeping the sums instead
 makes the result independent of the order, lets a node replace or withdraw its share, and never divides by zero. The
 noise of N nodes adds up: for the error of one node that has all the data, epsilon has to be sqrt(N) times as large.
 
 Over the network nodes use :func:`node_statistics` and the aggregator a :class:`FederatedState`. :class:`FederatedNB` is
 all of it in one process, for experiments and for tables that are held apart.
-
-Without a server nodes learn the sum of all their vectors from talking to each other, by push-sum (Kempe, Dobra, Gehrke
-2003). A node holds a vector and a weight; in every round it keeps half of both and pushes the other half to a node that
-is drawn at random. Sum and weight are conserved, so that vector / weight tends to the mean. The vectors must have their
-noise before the first round: what is pushed is seen by whoever receives it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
@@ -44,7 +39,6 @@ from ldp_protocols.exact import Coins, float_up
 DEFAULTS: Final = Options()
 
 _LOCAL: Final = "none: the noise follows each node's own largest value, and is absent where that is zero"
-Array = NDArray[np.float64]
 
 
 def node_statistics(
@@ -136,15 +130,17 @@ class FederatedState:
         """The sum of all shares, exact whatever its size."""
         return tuple(self._totals)
 
-    def model(self, options: Options = DEFAULTS, *, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
-        """The model of all shares. With ``groups`` above 1 it is the median of as many models of random nodes.
+    def model(self, options: Options = DEFAULTS, *, groups: int | None = None, salt: bytes = b"") -> NaiveBayes:
+        """The model of all shares. With ``groups`` above 1 it is the median of as many models of random nodes; by
+        default they are :func:`default_groups`.
 
         The median holds as long as fewer than half of the groups contain a node that lies. ``salt`` is secret from the
         nodes and decides who is in which group. Raises ValueError where there are fewer nodes than groups.
         """
         if not self._shares:
             raise ValueError("no node has sent its statistics yet")
-        groups_of_nodes = self._groups(groups, salt)
+        number = default_groups(self.campaign, len(self._shares)) if groups is None else groups
+        groups_of_nodes = self._groups(number, salt)
         replacements = max(sent.replacements for sent in self._releases.values())
         about = {"nodes": len(self._shares), "groups": len(groups_of_nodes), "replacements": replacements}
         return _train(self.campaign, groups_of_nodes, about, self.guarantee, options)
@@ -154,7 +150,7 @@ class FederatedState:
             return [NodeGroup(self._totals, len(self._shares))]
         if not 1 <= groups <= len(self._shares):
             raise ValueError(f"groups must be from 1 to the {len(self._shares)} nodes there are, not {groups}")
-        if not salt:
+        if not salt and groups < len(self._shares):
             raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
         found = ([self._shares[node].tolist() for node in order[first::groups]] for first in range(groups))
@@ -179,6 +175,19 @@ class FederatedState:
             self._totals[position] += sign * value
 
 
+MOST_DEFAULT_GROUPS: Final = 9
+"""Nodes that are a group each where the document says nothing; more are dealt to so many groups."""
+
+
+def default_groups(campaign: Campaign, nodes: int) -> int:
+    """Groups of a campaign's nodes: those of its document, else as many as there are nodes, from 3 on to
+    :data:`MOST_DEFAULT_GROUPS`; a median of two defends against nobody.
+    """
+    if campaign.federation is not None and campaign.federation.groups is not None:
+        return campaign.federation.groups
+    return min(nodes, MOST_DEFAULT_GROUPS) if nodes > 2 else 1
+
+
 @dataclass(frozen=True)
 class NodeGroup:
     """The merged statistics of some nodes, and how many times the planned noise is in them."""
@@ -198,13 +207,16 @@ def model_of_totals(
 
 
 def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Guarantee:
-    """Epsilon times the most shares that may be of the same rows: 1 + replacements, of the node with the most.
+    """For the rows of each node epsilon times its shares that may be of the same rows: 1 + replacements.
 
     A share that a node declares to be of other rows adds nothing: a row is in one share of those declared so, or in the
     first, and in as many more as were not.
     """
-    shares = 1 + max((sent.replacements for sent in releases.values()), default=0)
-    sound = sound_guarantee(float_up(shares * checked_epsilon(epsilon)), ADD_REMOVE)
+    nodes = Counter(1 + sent.replacements for sent in releases.values()) or Counter([1])
+    losses = [(float_up(shares * checked_epsilon(epsilon)), nodes[shares]) for shares in sorted(nodes)]
+    sound = sound_guarantee(losses[-1][0], ADD_REMOVE)
+    if len(losses) > 1:
+        sound = replace(sound, of_nodes=tuple(losses))
     if not any(sent.other_rows for sent in releases.values()):
         return sound
     return replace(sound, relation=f"{sound.relation} of a node whose shares have other rows where it declared so")
@@ -365,47 +377,3 @@ def _published_noise(
             result[:, start:middle] = np.rint(GRID * (2 * sums - counts))
             result[:, middle:stop] = np.rint(GRID * 4 * (sums - squares))
     return result
-
-
-@dataclass(frozen=True)
-class Push:
-    """A message of one node to another."""
-
-    vector: Array
-    weight: float
-
-
-class PushSumNode:
-    """One node's side, for any transport: :meth:`push` gives away a half, :meth:`receive` takes one in.
-
-    A push that was given away must arrive: one that is lost takes its share of the sum with it.
-    """
-
-    def __init__(self, vector: Array) -> None:
-        self.vector = np.asarray(vector, dtype=np.float64)
-        self.weight = 1.0
-
-    def push(self) -> Push:
-        """Half of what this node holds, to be delivered once."""
-        self.vector, self.weight = self.vector / 2, self.weight / 2
-        return Push(self.vector, self.weight)
-
-    def receive(self, push: Push) -> None:
-        self.vector, self.weight = self.vector + push.vector, self.weight + push.weight
-
-    @property
-    def mean(self) -> Array:
-        """The node's estimate of the mean of all vectors; times the number of nodes, of their sum."""
-        return self.vector / self.weight
-
-
-def push_sum(vectors: Array, rounds: int, rng: np.random.Generator) -> Array:
-    """Every node's estimate of the mean after so many rounds; ``vectors`` and result have shape (nodes, length)."""
-    nodes = len(vectors)
-    values = np.hstack([np.asarray(vectors, dtype=np.float64), np.ones((nodes, 1))])
-    for _ in range(rounds):
-        values /= 2
-        targets = rng.integers(0, nodes, size=nodes)
-        pushed = values.copy()
-        np.add.at(values, targets, pushed)
-    return values[:, :-1] / values[:, -1:]

@@ -1,7 +1,12 @@
 """k-means from noisy counts and sums (Blum, Dwork, McSherry, Nissim 2005; the split of Su et al. 2016).
 
-The number of iterations is fixed, the start does not look at the data, every cluster gets noise in every iteration,
-empty ones too, and nothing exact is kept: neither labels nor inertia.
+The number of iterations is fixed, every cluster gets noise in every iteration, empty ones too, and nothing exact is
+kept: neither labels nor inertia.
+
+The start is made from noisy counts of a coarse division of the box: of the rows nearest to each of some public points,
+the first of Sobol's sequence. The points with those counts as weights are clustered, from several starts, of which the
+best is taken: that sees nothing but the counts, and spends no more. It takes an eighth of epsilon; the iterations share
+the rest.
 
 Points and centres are integers on the grid of the statistics, and so are their distances: whose a row is follows from
 that row and the centres alone. Floating-point products would depend, in their last bits, on how many rows there are.
@@ -19,7 +24,9 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from scipy.stats.qmc import Sobol
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from ldp_aggregator.learning.frames import column_of
@@ -102,8 +109,11 @@ _RHO: Final = 0.225
 _BLOCK: Final = 1 << 13
 """Rows whose distances are taken at once: they stay in the processor's cache."""
 
-_STARTS: Final = 64
-"""Candidates from which the start takes the one farthest from the points before."""
+_START_SHARE: Final = Fraction(1, 8)
+"""Of epsilon, for the counts of the start."""
+
+_POINTS: Final = 128
+"""Public points of the start, at least; there are eight for each cluster."""
 
 
 class PrivateKMeans(ClusterMixin, BaseEstimator):
@@ -114,10 +124,11 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     schema
         A draft (or campaign document); those of its features and their bounds are used, and public.
     n_clusters, iterations
-        Both fixed beforehand; each iteration spends epsilon / iterations.
+        Both fixed beforehand. The start spends epsilon / 8, each of T iterations e = 7/8 epsilon / T. More iterations
+        have more noise each; above two they help with a large epsilon only.
     split
-        ``even`` gives counts and sums half of epsilon each (counts Lap(2 T / epsilon), sums Lap(2 d T / epsilon) for
-        values in [-1, 1]); ``optimal`` gives counts and each dimension cbrt(4 d rho^2) : 1.
+        ``even`` gives counts and sums half of e each (counts Lap(2 / e), sums Lap(2 d / e) for values in [-1, 1]);
+        ``optimal`` gives counts and each dimension cbrt(4 d rho^2) : 1.
     epsilon, accountant, random_state
         As everywhere; the relation is add-remove.
 
@@ -135,7 +146,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         *,
         n_clusters: int = 3,
         epsilon: float = 1.0,
-        iterations: int = 5,
+        iterations: int = 2,
         split: str = EVEN,
         accountant: Accountant | None = None,
         random_state: RandomState = None,
@@ -163,11 +174,12 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         coins = coins_of(self.random_state)
         points = _points(schema.gaussians, schema.prepare(X))
         warn_of_second_fit(X, accountant=self.accountant, random_state=self.random_state)
-        counts, sums = self._shares(accountant.total, len(points))
+        start = accountant.spend("start: counts", accountant.total * _START_SHARE)
+        counts, sums = self._shares(accountant.total - start, len(points))
         for iteration in range(1, self.iterations + 1):
             accountant.spend(f"iteration {iteration}: counts", counts)
             accountant.spend(f"iteration {iteration}: sums", sums)
-        centres = _start(self.n_clusters, len(points), coins)
+        centres = _start(points, self.n_clusters, start, coins)
         for _ in range(self.iterations):
             centres = _improved(points, centres, counts, sums, coins)
         self._adopt(
@@ -215,7 +227,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         raise NotImplementedError("labels of the training rows are not private; fit, and predict for rows of your own")
 
     def _shares(self, total: Fraction, dimensions: int) -> tuple[Fraction, Fraction]:
-        """Epsilon of one iteration's counts and of its sums."""
+        """Epsilon of one iteration's counts and of its sums, of the total of all iterations."""
         each = total / self.iterations
         if self.split == EVEN:
             return each / 2, each / 2
@@ -229,19 +241,25 @@ def _points(features: Sequence[NumericFeature], table: pd.DataFrame) -> Integers
     return np.stack([grid_values(feature, column_of(table, feature)).astype(np.int64) for feature in features])
 
 
-def _start(clusters: int, dimensions: int, coins: Coins) -> Integers:
-    """Points spread over the box's middle half without a look at the data, each the farthest of some candidates."""
-
-    def draw(count: int) -> Integers:
-        cells = [[coins.below(2 * GRID + 1) for _ in range(dimensions)] for _ in range(count)]
-        return (np.array(cells, dtype=np.int64) - GRID) // 2
-
-    centres = draw(1)
-    while len(centres) < clusters:
-        candidates = draw(_STARTS)
-        gaps = ((candidates[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1)
-        centres = np.vstack([centres, candidates[gaps.argmax()]])
+def _start(points: Integers, clusters: int, epsilon: Fraction, coins: Coins) -> Integers:
+    """Centres of the public points, weighted by noisy counts of the rows nearest to each; a row moves one by 1."""
+    public = _public_points(clusters, len(points))
+    counts = np.bincount(_nearest(points, public), minlength=len(public))
+    noisy = counts + discrete_laplace(1 / epsilon, len(public), coins)
+    # A count within its noise says little, and there are many; some weight is left for clusters that nobody is in.
+    weights = np.maximum(noisy - float(1 / epsilon), 1e-3)
+    clustering = KMeans(clusters, n_init=10, random_state=coins.below(1 << 32))
+    found = clustering.fit(public / GRID, sample_weight=weights).cluster_centers_
+    centres: Integers = np.clip(np.rint(found * GRID), -GRID, GRID).astype(np.int64)
     return centres
+
+
+def _public_points(clusters: int, dimensions: int) -> Integers:
+    """Points that fill the box evenly, whatever the data are; shape (points, d)."""
+    exponent = (max(_POINTS, 8 * clusters) - 1).bit_length()
+    filling = Sobol(dimensions, scramble=False).random_base2(exponent)
+    public: Integers = ((2 * filling - 1) * GRID).astype(np.int64) + (GRID >> exponent)
+    return public
 
 
 def _improved(

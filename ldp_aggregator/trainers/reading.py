@@ -13,7 +13,7 @@ import csv
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -260,10 +260,21 @@ def _mark(separator: str) -> str:
     return "," if separator == ";" else "."
 
 
+Seen = Callable[[Mapping[str, "pd.Series[Any]"], Mapping[str, "pd.Series[Any]"], int], None]
+"""What looks at a piece: its columns as they stand in the file, as they are read, and its rows."""
+
+
 def read_pieces(
-    path: Path, label: Label, features: Sequence[Feature], rows: int, reading: Reading = AS_WRITTEN
+    path: Path,
+    label: Label,
+    features: Sequence[Feature],
+    rows: int,
+    reading: Reading = AS_WRITTEN,
+    seen: Seen | None = None,
 ) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """Feature columns and labels, ``rows`` at a time, at least one piece. Raises TableError for a missing column."""
+    """Feature columns and labels, ``rows`` at a time, at least one piece, each shown to ``seen``. Raises TableError
+    for a missing column.
+    """
     names = [*(one.name for one in features), label.name]
     with opened(path, names, reading) as found:
         places = {name: place_of(path, found.header, name) for name in names}
@@ -274,8 +285,11 @@ def read_pieces(
                 name: pd.Series([line[at] if at < len(line) else None for line in piece], dtype=object, name=name)
                 for name, at in places.items()
             }
-            labels = declared_texts(label, cells.pop(label.name))
-            yield pd.DataFrame({one.name: cells_of(one, cells[one.name], mark) for one in features}), labels
+            labels = declared_texts(label, cells[label.name])
+            parsed = {one.name: cells_of(one, cells[one.name], mark) for one in features}
+            if seen is not None:
+                seen(cells, {label.name: labels, **parsed}, len(piece))
+            yield pd.DataFrame(parsed), labels
             piece = list(islice(found.cells, rows))
             if not piece:
                 break

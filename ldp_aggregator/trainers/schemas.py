@@ -6,7 +6,7 @@ read, and what is an error follows from the header, which is public, and not fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import as_column, declared_indices, features_of, with_outputs
 from ldp_aggregator.learning.naive_bayes import inputs_of, read_schema
-from ldp_aggregator.trainers.reading import AS_WRITTEN, Reading, read_pieces
+from ldp_aggregator.trainers.reading import AS_WRITTEN, Reading, Seen, read_pieces
 from ldp_protocols.campaign import Campaign
 from ldp_protocols.document.schema import Label, Projection
 from ldp_protocols.features import Feature, NumericFeature
@@ -86,12 +86,23 @@ CHUNK_ROWS: Final = 100_000
 
 def read_table(path: Path, schema: Schema, reading: Reading = AS_WRITTEN) -> tuple[pd.DataFrame, pd.Series[Any]]:
     """The feature columns and the label column of a CSV file with a header row."""
-    frames, labels = zip(*read_chunks(path, schema, reading=reading), strict=True)
+    return joined(read_chunks(path, schema, reading=reading))
+
+
+def joined(pieces: Iterable[tuple[pd.DataFrame, pd.Series[Any]]]) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """The pieces of a table as one, at least one piece."""
+    frames, labels = zip(*pieces, strict=True)
     return pd.concat(frames, ignore_index=True), pd.concat(labels, ignore_index=True)
 
 
 def read_chunks(
-    path: Path, schema: Schema, rows: int = CHUNK_ROWS, reading: Reading = AS_WRITTEN
+    path: Path,
+    schema: Schema,
+    rows: int = CHUNK_ROWS,
+    reading: Reading = AS_WRITTEN,
+    seen: Seen | None = None,
 ) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """The same, ``rows`` at a time, at least one piece. Raises TableError for a missing column."""
-    return read_pieces(path, schema.label, schema.inputs, rows, reading)
+    """The same, ``rows`` at a time, at least one piece, each shown to ``seen``. Raises TableError for a missing
+    column.
+    """
+    return read_pieces(path, schema.label, schema.inputs, rows, reading, seen)

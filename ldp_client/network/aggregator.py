@@ -218,6 +218,8 @@ def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     formulas of its own and has to agree.
     """
     campaign = Campaign.parse(document, campaign_id)
+    if campaign.federation is not None:
+        raise DocumentError("invalid-document", "federation: the campaign asks organisations, and no device")
     if not verify(campaign).holds:
         raise DocumentError("loss-above-epsilon", "a device would lose more than the campaign declares")
     return campaign

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document.authored import MOMENTS, Evaluation, Privacy, asked_features, read_authored
+from ldp_protocols.document.federation import Federation
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.questions import MOST_PRODUCTS, Question, read_question
@@ -41,7 +42,8 @@ class Campaign:
     ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
     (how good the model of the ``evaluation`` is). ``windows`` make it a series: each device answers once, in one of
     them; it ``opens`` with the first and ``closes`` some days after the last. With an ``issuer`` the upload of a device
-    shows one of its tokens; with a ``gateway`` it is sealed to that key.
+    shows one of its tokens; with a ``gateway`` it is sealed to that key. One with a ``federation`` asks nodes, and no
+    device.
     """
 
     document: bytes
@@ -60,6 +62,7 @@ class Campaign:
     windows: Windows | None = None
     issuer: Issuer | None = None
     gateway: Gateway | None = None
+    federation: Federation | None = None
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:

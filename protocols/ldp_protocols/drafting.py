@@ -147,6 +147,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         **({"evaluation": authored["evaluation"].to_json()} if authored["evaluation"] else {}),
         "study": authored["study"],
         **({"issuer": authored["issuer"].to_json()} if authored["issuer"] else {}),
+        **({"federation": authored["federation"].to_json()} if authored["federation"] else {}),
         **_times(authored),
         **({"gateway": authored["gateway"].to_json()} if authored["gateway"] else {}),
         "questions": [question.to_json() for question in questions],

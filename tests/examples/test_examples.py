@@ -6,11 +6,16 @@ import asyncio
 import json
 import os
 import re
+import runpy
 import signal
 import socket
+import sqlite3
 import subprocess
+import sys
+import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +27,10 @@ import pytest
 from exact_coins import SeededCoins
 from matplotlib import pyplot
 from served import shell
+from session import free_ports
 
 import ldp_client
+from ldp_aggregator import NaiveBayes
 from ldp_client.testing import FakeServer
 from ldp_protocols import Campaign
 
@@ -116,6 +123,60 @@ def test_nodes_gossip_over_http_until_all_have_the_merged_model():
     early = ["python", str(EXAMPLES / "gossip_http.py"), "6", "2"]
     stopped = subprocess.run(early, capture_output=True, text=True, timeout=120, check=False)
     assert (stopped.returncode, "more rounds are needed" in stopped.stderr) == (1, True)
+
+
+def kept_by(file: Path) -> dict[str, Any]:
+    """The state of a gossip node whose process has been stopped."""
+    with closing(sqlite3.connect(file)) as kept:
+        return json.loads(kept.execute("SELECT state FROM gossip").fetchone()[0])
+
+
+def pushes_of(file: Path) -> int:
+    """How many pushes a gossip node has booked, as far as its journal can be looked at from outside."""
+    found = re.findall(rb'"pushes": (\d+)', file.read_bytes()) if file.exists() else []
+    return max(map(int, found), default=0)
+
+
+@pytest.mark.long
+def test_of_five_gossip_processes_one_dies_one_restarts_and_the_others_end_with_what_is_left(tmp_path):
+    """The first is killed for good, the second starts again: with the same noise, as its weight shows."""
+    ports, files = free_ports(5), [tmp_path / f"node-{place}.db" for place in range(5)]
+
+    def start(place):
+        command = [sys.executable, EXAMPLES / "gossip_http.py", "node", place, tmp_path, 40, *ports]
+        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+
+    def stop(place, pushes=0):
+        while pushes_of(files[place]) < pushes:
+            assert nodes[place].poll() is None
+            time.sleep(0.02)
+        nodes[place].kill()
+        nodes[place].wait()
+
+    nodes = [start(place) for place in range(5)]
+    try:
+        stop(0, pushes=5)
+        stop(1, pushes=8)
+        nodes[1].stdout.close()
+        nodes[1] = start(1)
+        told = [[node.stdout.readline(), node.stdout.readline()] for node in nodes[1:]]
+    finally:
+        for place, node in enumerate(nodes):
+            stop(place)
+            node.stdout.close()
+    dead, *living = map(kept_by, files)
+    weight = sum(one["weight"] for one in living)
+    vector = sum(np.array(one["vector"]) for one in living)
+    lost = [push["weight"] for one in living for push in one["doubted"] if str(ports[0]) in push["target"]]
+    assert weight == pytest.approx(5 - dead["weight"] - sum(push["weight"] for push in dead["open"]), abs=sum(lost))
+    gossip = runpy.run_path(str(EXAMPLES / "gossip_http.py"))
+    totals = [round(number) for number in (vector / weight * 5).tolist()]
+    expected = gossip["parameters"](gossip["model_of_totals"](gossip["CAMPAIGN"], totals, nodes=5))
+    for said, model in told:
+        assert re.search(r"the model of weight [\d.]+ of 5; ([\d.]+) is missing, and no answer comes from", said)
+        assert f":{ports[0]}" in said
+        found = gossip["parameters"](NaiveBayes.from_json(model))
+        assert np.abs(found - expected).max() < 1e-3
 
 
 def test_a_simulated_campaign_gets_better_with_epsilon_and_never_beats_no_privacy_by_much():

@@ -8,8 +8,9 @@ import pytest
 from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, OTHER, node, rows, write_table
 
-from ldp_aggregator.flower.round import NODE_KEYS, Ledger, answer, node_settings, refusal, round_settings
+from ldp_aggregator.flower.round import NODE_KEYS, answer, node_settings, refusal, round_settings
 from ldp_aggregator.node_statistics import decode_share
+from ldp_aggregator.trainers.node_ledger import NodeLedger
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
 from ldp_protocols import Campaign, LdpError
@@ -81,7 +82,7 @@ def test_a_campaign_above_the_cap_is_refused_and_costs_nothing_and_the_cap_count
     error = refused(settings)
     assert error.code == "above-cap"
     assert "costs epsilon 1; 0 of this node's 0.99 is spent" in str(error)
-    assert Ledger(settings.ledger).share(CAMPAIGN.id) is None
+    assert NodeLedger(settings.ledger).share(CAMPAIGN.id) is None
     settings = node(tmp_path)
     answer(settings, ASKED)
     again = Campaign.compile(draft(number("age", 18, 90), label=LABEL, privacy={"epsilon": 0.1}))
@@ -92,7 +93,7 @@ def test_a_campaign_above_the_cap_is_refused_and_costs_nothing_and_the_cap_count
 
 
 def test_caps_are_exact_sums(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = NodeLedger(tmp_path / "ledger.db")
     for place in range(10):
         ledger.keep(f"campaign {place}", 0.1, b"share", max_epsilon=1.0)
     with pytest.raises(LdpError, match="is spent"):
@@ -133,16 +134,20 @@ def test_a_damaged_ledger_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     "rows", ["", "50,heart,private label", "private number,heart,yes", "50", ",heart,yes\n300,unheard of,yes\n54,,yes"]
 )
-def test_whether_a_node_answers_does_not_depend_on_a_row(tmp_path, rows):
+def test_whether_a_node_answers_anyway_does_not_depend_on_a_row(tmp_path, rows, caplog):
     table = tmp_path / "odd.csv"
     table.write_text(f"age,ward,readmitted\n{rows}\n")
-    share = decode_share(answer(node(tmp_path, table=table), ASKED)["share"], CAMPAIGN)
+    error = refused(node(tmp_path, table=table))
+    assert refusal(error) == NOT_READY
+    assert "nothing was drawn: " in caplog.text
+    assert "private" not in caplog.text
+    share = decode_share(answer(node(tmp_path, table=table, anyway=True), ASKED)["share"], CAMPAIGN)
     assert abs(share[:2]).max() < 100
     assert (share != 0).any()
 
 
 GOOD_NODE = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
-GOOD_RUN = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
+GOOD_RUN = {"nodes": 5, "least-nodes": 4, "seconds": 60, "output": ""}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +161,7 @@ GOOD_RUN = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": 
         ("nodes", 2.0, "must be a whole number"),
         ("least-nodes", 6, r"must be from 1 to nodes \(5\), not 6"),
         ("least-nodes", 0, "must be from 1"),
-        ("groups", 5, r"must be from 1 to least-nodes \(4\), not 5"),
+        ("groups", 5, "are in the draft now"),
         ("seconds", 0, "must be above 0"),
         ("output", 5, "must be a file's name"),
     ],

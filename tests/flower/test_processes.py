@@ -64,6 +64,7 @@ def listens(address):
         return False
 
 
+@pytest.mark.timeout(5 * PATIENCE_SECONDS)
 def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
     port, *others = map(str, free_ports(3))
     home, link = tmp_path / "flwr", f"127.0.0.1:{port}"
@@ -80,6 +81,7 @@ def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
     }
     output = tmp_path / "model.json"
     nodes = {name: node(tmp_path, number, campaign_id=campaign.id) for number, name in enumerate(("north", "south"))}
+    processes = {}
     with ExitStack() as running:
         superlink = ["flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", port]
         superlink.append("--disable-runtime-dependency-installation")
@@ -88,18 +90,25 @@ def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
         for (name, settings), own in zip(nodes.items(), others, strict=True):
             config = f'table="{settings.table}" ledger="{settings.ledger}" campaign-id="{campaign.id}" max-epsilon=1.0'
             supernode = ["flower-supernode", "--insecure", "--superlink", link, "--port", own]
-            running.enter_context(started(tmp_path / f"{name}.log", [*supernode, "--node-config", config], environment))
+            command = [*supernode, "--node-config", config]
+            processes[name] = running.enter_context(started(tmp_path / f"{name}.log", command, environment))
         app = tmp_path / "app"
         shutil.copytree(EXAMPLE, app)
-        configured = f'nodes=2 least-nodes=2 output="{output}"'
-        for _ in range(2):  # A second run of the same campaign gets the same shares, and so the same model.
+        asked = {"campaign": campaign.document}
+        # A second run of the same campaign gets the same shares, and so the same model. In the third a node drops out:
+        # it is there to be asked, stands still, and dies.
+        for least, seconds in ((2, 300), (2, 300), (1, 25)):
             output.unlink(missing_ok=True)
+            if least == 1:
+                os.killpg(processes["south"].pid, signal.SIGSTOP)
+            configured = f'nodes=2 least-nodes={least} seconds={seconds} output="{output}"'
             command = [PROGRAMS / "flwr", "run", str(app), "here", "--run-config", configured]
             told = {"env": environment, "capture_output": True, "text": True, "timeout": PATIENCE_SECONDS}
             done = subprocess.run(command, check=False, **told)
             assert done.returncode == 0, done.stdout + done.stderr
+            if least == 1:
+                os.killpg(processes["south"].pid, signal.SIGKILL)
             logs = "".join(log.read_text() for log in tmp_path.glob("*.log"))
             wait_for(lambda: output.is_file() and output.read_text(), "the model" + logs)
-            asked = {"campaign": campaign.document}
-            shares = {name: answer(settings, asked)["share"] for name, settings in nodes.items()}
+            shares = {name: answer(settings, asked)["share"] for name, settings in list(nodes.items())[:least]}
             assert output.read_text() == FederatedState(campaign, shares).model().to_json()

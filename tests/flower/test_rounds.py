@@ -17,7 +17,7 @@ from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.trainers import FederatedState
 from ldp_client.testing import FakeClock
 
-SETTINGS = RoundSettings(nodes=5, least_nodes=3, groups=1, seconds=10.0, output=None)
+SETTINGS = RoundSettings(nodes=5, least_nodes=3, seconds=10.0, output=None)
 
 
 def honest(folder, seed, **changes):
@@ -74,7 +74,7 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         21: sending({"share": bytes(100_000)}),
         22: sending({"refused": "not-ready", "why": "a \x1b[2Jclear"}),
     }
-    grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, groups=1, seconds=3.0, output=None))
+    grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, seconds=3.0, output=None))
     assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 2, 3)))
     told = "\n".join(collection.told())
     for line in (
@@ -125,10 +125,30 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
         grid.apps |= {2: honest(tmp_path, 2)}
         grid.contexts |= {2: grid.contexts[1]}
 
-    settings = RoundSettings(nodes=2, least_nodes=2, groups=1, seconds=10.0, output=None)
+    settings = RoundSettings(nodes=2, least_nodes=2, seconds=10.0, output=None)
     collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=sleep)
     assert collection.state.nodes == ("1", "2")
     assert clock.elapsed < 10
+
+
+@pytest.mark.parametrize(("nodes", "waited"), [(3, False), (2, True)])
+def test_a_node_that_drops_out_inside_the_round_is_told_of_and_the_others_make_the_model(tmp_path, nodes, waited):
+    """It is asked, never answers and leaves; the round waits for another in its place where there is one to come."""
+    grid, clock = Loop({1: honest(tmp_path, 1), 2: None}), FakeClock()
+
+    def sleep(seconds):
+        clock.sleep(seconds)
+        grid.apps.pop(2, None)
+        if waited:
+            grid.apps[3], grid.contexts[3] = honest(tmp_path, 3), grid.contexts[1]
+
+    settings = RoundSettings(nodes=nodes, least_nodes=1, seconds=10.0, output=None)
+    collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=sleep)
+    assert collection.told() == ["node 2: no answer"]
+    answered = {"1": 1, "3": 3} if waited else {"1": 1}
+    expected = shares_on_disk(tmp_path, answered.values())
+    assert collection.model(least_nodes=1).to_json() == model_of(expected)
+    assert (clock.elapsed < 10) == waited
 
 
 def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counted_against_it(tmp_path):
@@ -169,7 +189,7 @@ def test_a_node_answers_no_other_message(tmp_path, message_type):
 
 
 def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, capsys):
-    config = {"nodes": 3, "least-nodes": 3, "groups": 3, "seconds": 10.0, "output": str(tmp_path / "model.json")}
+    config = {"nodes": 3, "least-nodes": 3, "seconds": 10.0, "output": str(tmp_path / "model.json")}
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     server_app(CAMPAIGN)(Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)}), context)
     told = capsys.readouterr().out

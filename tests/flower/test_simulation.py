@@ -52,15 +52,16 @@ def main(folder, nodes):
     def run(grid, _):
         while len(list(grid.get_node_ids())) < nodes:
             time.sleep(0.2)
-        clock, settings = FakeClock(), RoundSettings(nodes, 1, 1, 1000.0, None)  # Time for three rounds of queries.
+        clock, settings = FakeClock(), RoundSettings(nodes, 1, 1000.0, None)  # Time for three rounds of queries.
         collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=lambda _: clock.sleep(400))
-        told = {"told": collection.told(), "model": collection.model(least_nodes=1).to_json()}
+        told = {"told": collection.told(), "model": collection.state.model(groups=1).to_json()}
         (folder / "told.json").write_text(json.dumps(told))
 
     config = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": 2}}
     run_simulation(server, client, num_supernodes=nodes, backend_config=config)
 
 
+@pytest.mark.timeout(420)  # The program has 400 seconds.
 @pytest.mark.parametrize("nodes", [5, 40])
 def test_the_simulated_round_gives_the_model_of_federated_state(tmp_path, nodes):
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}", "FLWR_TELEMETRY_ENABLED": "0"}
@@ -71,7 +72,7 @@ def test_the_simulated_round_gives_the_model_of_federated_state(tmp_path, nodes)
     kinds = {partition: kind_of(partition) for partition in range(nodes)}
     honest = [partition for partition, kind in kinds.items() if kind is None]
     shares = {str(name): answer(node(tmp_path, name), {"campaign": CAMPAIGN.document})["share"] for name in honest}
-    assert told["model"] == FederatedState(CAMPAIGN, shares).model().to_json()
+    assert told["model"] == FederatedState(CAMPAIGN, shares).model(groups=1).to_json()
     assert len(told["told"]) == nodes - len(honest)
     for kind, problem in PROBLEMS.items():
         assert sum(problem in line for line in told["told"]) == list(kinds.values()).count(kind)

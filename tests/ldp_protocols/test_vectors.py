@@ -10,6 +10,7 @@ from value_vectors import feature_of, of_json
 from ldp_client import Classifier, perturb
 from ldp_client.draw import draw_questions, draw_window
 from ldp_client.ledger import Installation
+from ldp_client.network.aggregator import read_campaign
 from ldp_client.refusals import Caps, refusal
 from ldp_protocols import Campaign, DocumentError, LdpError, ScriptedCoins, decode_upload, encode_upload
 from ldp_protocols.blanket import delta_bound, lot_of
@@ -27,7 +28,7 @@ DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES, DIRECTORIES = (
 CROWD = json.loads((FOLDER / "crowd.json").read_text(encoding="utf-8"))
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
 REFUSED = (
-    (DOCUMENTS["refused"], lambda case: Campaign.parse(case["document"].encode(), case["id"])),
+    (DOCUMENTS["refused"], lambda case: read_campaign(case["document"].encode(), case["id"])),
     (UPLOADS["malformed"], lambda case: decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])),
     (TRAINING["refused"], lambda case: Model.from_json(case["model"])),
     (DIRECTORIES["refused"], lambda case: read_directory(case["document"].encode(), DIRECTORIES["key"])),

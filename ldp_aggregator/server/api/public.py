@@ -14,17 +14,18 @@ from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
-from ldp_aggregator.node_statistics import decode_share, most_bytes
+from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.server.access import CHALLENGE
 from ldp_aggregator.server.api.routing import JSON, STORED, AdmittedRequest, Operation, object_of
 from ldp_aggregator.server.caches import ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, refused_by_store
 from ldp_aggregator.server.upload_queue import answer_to
-from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
+from ldp_aggregator.service.publishing import check_share, counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import (
     CLOSED,
     CLOSING,
     NOT_OPEN,
+    REPLACED,
     REVOKED,
     STANDINGS,
     TAKES_REPORTS,
@@ -110,14 +111,15 @@ async def post_statistics(asked: AdmittedRequest) -> web.Response:
     campaign = await asked.context.campaigns.get(asked.campaign_id)
     body = await asked.body(most_bytes(campaign))
     try:
-        await asyncio.to_thread(decode_share, body, campaign)
+        await asyncio.to_thread(check_share, campaign, body)
     except DocumentError as error:
         asked.context.metrics.shares.labels(error.code).inc()
         raise ProblemError(error.code, str(error)) from None
     node = asked.shown.node
     refused: str | None = TAKES_REPORTS
     if campaign.asks == MODEL:
-        refused = await asked.store.put_share(campaign.id, node, body, token=asked.shown.name)
+        most = None if campaign.federation is None else campaign.federation.replacements
+        refused = await asked.store.put_share(campaign.id, node, body, token=asked.shown.name, most_replacements=most)
     _settle(asked, refused, "kept")
     return web.json_response({"node": node})
 
@@ -203,7 +205,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, object_of(node={"type": "string"}))},
-        codes=("malformed-share", *_CODES),
+        codes=("malformed-share", "impossible-share", REPLACED, *_CODES),
     ),
     _DELETE(
         f"{_CAMPAIGN}/statistics", delete_statistics, query=None, scopes=("node",), answers={204: None}, codes=_CODES

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ldp_aggregator.node_statistics import Releases, has_other_rows
-from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare, StoredToken
+from ldp_aggregator.store.contract import REPLACED, SALT_BYTES, ShareDigests, Shares, StoredShare, StoredToken
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.checks import digest_of, insert, sound
@@ -23,15 +23,24 @@ from ldp_aggregator.store.sql.tables import Row, SqlConnection, reading, writing
 class NodeShares(campaigns.Campaigns):
     """Shares of nodes."""
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+    async def put_share(
+        self,
+        campaign_id: str,
+        node: str,
+        share: bytes,
+        *,
+        token: str | None = None,
+        most_replacements: int | None = None,
+    ) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
 
         Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
-        by default the node's first; the bytes are those of a share that was decoded.
+        by default the node's first; the bytes are those of a share that was decoded. The document allows
+        ``most_replacements``.
         """
         if await self._may_decide(campaign_id):
             await self._claim(campaign_id)
-        return await self._put_share(campaign_id, node, share, token or node)
+        return await self._put_share(campaign_id, node, share, token or node, most_replacements)
 
     @reading
     async def _may_decide(self, db: SqlConnection, campaign_id: str) -> bool:
@@ -39,9 +48,11 @@ class NodeShares(campaigns.Campaigns):
         return await _is_open(db, await campaigns.row(db, campaign_id))
 
     @writing
-    async def _put_share(self, db: SqlConnection, campaign_id: str, node: str, share: bytes, token: str) -> str | None:
-        # What decides a campaign's kind waits for the uploads under way, and they wait for it.
-        alone = await _is_open(db, await campaigns.row(db, campaign_id))
+    async def _put_share(
+        self, db: SqlConnection, campaign_id: str, node: str, share: bytes, token: str, most: int | None
+    ) -> str | None:
+        # What decides a campaign's kind waits for the uploads under way, and they wait for it. So does a count.
+        alone = most is not None or await _is_open(db, await campaigns.row(db, campaign_id))
         row = await campaigns.row(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
         counted = await campaigns.reports(db, row) if row.may_become_federated else 0
         moment = await db.moment()
@@ -49,6 +60,8 @@ class NodeShares(campaigns.Campaigns):
         shown = await named_token(db, token, "FOR SHARE")
         takes_shares = not takes_reports(row.salt, row.max_reports, counted)
         refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(shown, node, now))
+        if refused is None and most is not None and await _replacements(db, row, node, share) > most:
+            refused = REPLACED
         if refused is None:
             if row.salt is None:
                 await campaigns.put(db, row, salt=os.urandom(SALT_BYTES))
@@ -116,6 +129,14 @@ async def _count_release(db: SqlConnection, row: CampaignRow, node: str, share: 
     sent = await db.fetchrow("SELECT 1 FROM releases WHERE campaign = $1 AND node = $2 LIMIT 1", row.number, node)
     other_rows = int(has_other_rows(share) and sent is not None)
     await insert_release(db, row, {"node": node, "digest": digest_of(share), "other_rows": other_rows})
+
+
+async def _replacements(db: SqlConnection, row: CampaignRow, node: str, share: bytes) -> int:
+    """Count the replacements of a node once a share is counted; 0 where it was before, or is of other rows."""
+    sent = {one["digest"]: one["other_rows"] for one in await sent_shares(db, row) if one["node"] == node}
+    if digest_of(share) in sent or (sent and has_other_rows(share)):
+        return 0
+    return len(sent) - sum(map(int, sent.values()))
 
 
 async def insert_release(db: SqlConnection, row: CampaignRow, values: Mapping[str, Any]) -> None:

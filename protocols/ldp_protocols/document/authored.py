@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols.document import schema
 from ldp_protocols.document.crowd import Crowd, read_crowd
+from ldp_protocols.document.federation import read_federation
 from ldp_protocols.document.gateway import Gateway, read_gateway
 from ldp_protocols.document.issuer import Issuer, read_issuer
 from ldp_protocols.document.schema import Label, Projection, read_features, read_label, read_projection
@@ -158,6 +159,9 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     _check_cells(asked_features(features, projection), label, windows, fields)
     asks = fields.choice("asks", (MODEL, MOMENTS, SCORE), default=MODEL)
     issuer = read_issuer(fields.raw("issuer"), refuse)
+    federation = read_federation(fields.raw("federation"), refuse)
+    if federation is not None and (asks != MODEL or windows or issuer or privacy.crowd):
+        raise fields.error("federation", f"is of a campaign of nodes: asks: {MODEL}, no windows, issuer or crowd")
     if privacy.crowd is not None:
         _check_mixed(privacy.crowd, gateway, issuer, fields)
     if windows is not None:
@@ -180,6 +184,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "study": study,
         "windows": windows,
         "issuer": issuer,
+        "federation": federation,
         "opens": opens,
         "closes": closes,
         "gateway": gateway,

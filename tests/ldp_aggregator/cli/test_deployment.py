@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -116,16 +117,19 @@ def test_systemd_finds_nothing_wrong_with_a_unit_and_hardly_anything_exposed(uni
 def test_the_units_of_backup_and_check_do_what_they_are_for(tmp_path):
     data, backups = tmp_path / "data", tmp_path / "backups"
     backups.mkdir()
-    run = partial(subprocess.run, capture_output=True, text=True, check=False)
-    made = run(["ldp-aggregator", "token", "create", "--scope", "collector", "--data", str(data)])
+    run, programs = partial(subprocess.run, capture_output=True, text=True, check=False), Path(sys.executable).parent
+    made = run([programs / "ldp-aggregator", "token", "create", "--scope", "collector", "--data", str(data)])
     assert made.returncode == 0
     for job, folders in (("backup", f"{data}:{backups}"), ("fsck", str(data))):
         words = started(SYSTEMD / f"ldp-aggregator-{job}.service")
-        words = [word.replace("/opt/ldp-aggregator/bin/", "").replace("${STATE_DIRECTORY}", folders) for word in words]
+        words = [
+            word.replace("/opt/ldp-aggregator/bin", str(programs)).replace("${STATE_DIRECTORY}", folders)
+            for word in words
+        ]
         done = run(words, env={**os.environ, "STATE_DIRECTORY": folders})
         assert done.returncode == 0, done.stderr
     (backup,) = backups.iterdir()
-    assert run(["ldp-aggregator", "fsck", "--data", str(backup)]).returncode == 0
+    assert run([programs / "ldp-aggregator", "fsck", "--data", str(backup)]).returncode == 0
 
 
 def test_the_codes_that_nodes_meet_are_explained():

@@ -1,6 +1,7 @@
 """What pages promise is what holds: guarantees, what is kept of an answer, shares within a class, ends."""
 
 import json
+import re
 
 import crowds
 import drafts
@@ -95,6 +96,18 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
     for path in (page, "/federation"):
         assert "<td>north</td>" in (await dashboard.get(path))[1]
         assert "1\u00a0time<" in (await dashboard.get(path))[1]
+        assert "the median counts" not in (await dashboard.get(path))[1]
+    for place, (name, rows) in enumerate((("south", 50), ("east", 5000))):
+        await dashboard.store.add_token(make_token(name, "node", utc_now())[1])
+        frame = pd.DataFrame({"ward": ["a", "b"] * (rows // 2)})
+        share = node_statistics(campaign, frame, frame["ward"] if place else pd.Series(["b"] * rows))
+        assert await dashboard.store.put_share(campaign.id, name, share) is None
+    text = (await dashboard.get(page))[1]
+    assert "ε = 2.00; 4.00 for the rows of 1\u00a0node" in text
+    for path in (page, "/federation"):
+        text = (await dashboard.get(path))[1]
+        assert re.search(r"<td>\w+ = \w[^<]*</td></tr>", text), "the parameter that is furthest from the others'"
+        assert "the median counts each group alike" in text
 
 
 async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_server_looked(dashboard):

@@ -1,15 +1,16 @@
 """The two halves of a round without Flower: what a ledger holds at every moment, and what becomes of each answer."""
 
-import sqlite3
-from contextlib import closing
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from drafts import draft, number
 from flower_nodes import CAMPAIGN, LABEL, node, write_table
 
-from ldp_aggregator.flower.round import Collection, Ledger, Reply, answer, refusal_in
+from ldp_aggregator.flower.round import Collection, Reply, answer, node_settings, refusal_in
 from ldp_aggregator.node_statistics import most_bytes
 from ldp_aggregator.trainers import FederatedState
+from ldp_aggregator.trainers.node_ledger import NodeLedger
 from ldp_protocols import Campaign, LdpError
 
 FAILED = Reply("a", None, "out of memory")
@@ -17,27 +18,13 @@ LATER = Reply("a", {"refused": "not-ready", "why": "soon"})
 NEVER = Reply("a", {"refused": "above-cap", "why": "spent"})
 
 
+@pytest.fixture(autouse=True)
+def discreet_log():
+    """The log here is a node's own, which says what its table holds."""
+
+
 def share(folder, seed=1):
     return answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"]
-
-
-def test_one_transaction_of_a_ledger_keeps_all_others_out_and_waits_for_the_disk(tmp_path):
-    """Else two processes would both find nothing, and both draw."""
-    ledger = Ledger(tmp_path / "ledger.db")
-    with ledger._transaction() as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
-        other = sqlite3.connect(tmp_path / "ledger.db", timeout=0)
-        with closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
-            other.execute("BEGIN IMMEDIATE")
-
-    def fails():
-        with ledger._transaction() as connection:
-            connection.execute("INSERT INTO answers VALUES ('one', '1', x'00')")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fails()
-    assert ledger.share("one") is None, "all of it or nothing"
 
 
 def test_a_node_has_no_share_for_a_campaign_that_asks_for_something_else_nor_without_the_class(tmp_path):
@@ -53,6 +40,24 @@ def test_a_node_has_no_share_for_a_campaign_that_asks_for_something_else_nor_wit
     assert caught.value.code == "other-schema"
     write_table(settings.table, 2)
     assert answer(settings, {"campaign": CAMPAIGN.document})
+
+
+def test_a_node_says_in_its_log_what_its_table_holds_and_answers_for_a_wrong_one_anyway_only(tmp_path, caplog):
+    settings = node(tmp_path)
+    frame = pd.read_csv(settings.table)
+    frame.assign(readmitted=frame["readmitted"].str.title()).to_csv(settings.table, index=False)
+    with pytest.raises(LdpError, match="its own log says why") as caught:
+        answer(settings, {"campaign": CAMPAIGN.document})
+    assert caught.value.code == "not-ready"
+    assert 'readmitted, one of "yes", "no": 0 as declared, 200 not declared' in caplog.text
+    assert "nothing was drawn: readmitted: 0 of 200 rows are as declared; anyway=true draws it" in caplog.text
+    assert "Yes" not in caplog.text
+    assert NodeLedger(settings.ledger).spent == 0
+    assert answer(replace(settings, anyway=True), {"campaign": CAMPAIGN.document})
+    config = {"table": "t.csv", "ledger": "l.db", "campaign-id": "A", "max-epsilon": 1.0}
+    assert [node_settings(config | more).anyway for more in ({}, {"anyway": True})] == [False, True]
+    with pytest.raises(ValueError, match="anyway must be true or false"):
+        node_settings(config | {"anyway": "yes"})
 
 
 @pytest.mark.parametrize(
@@ -94,13 +99,13 @@ def test_one_share_under_two_names_is_of_one_node_and_a_share_that_is_too_large_
     assert collection.to_ask("abcde") == ()
 
 
-def test_the_model_is_of_as_many_groups_as_are_asked_for_and_needs_its_least_number_of_nodes(tmp_path):
+def test_the_model_is_of_the_documents_groups_and_needs_its_least_number_of_nodes(tmp_path):
     shares = {str(seed): share(tmp_path, seed) for seed in (1, 2, 3)}
     collection = Collection(CAMPAIGN)
     for name, sent in shares.items():
         collection.take(Reply(name, {"share": sent}))
     expected = FederatedState(CAMPAIGN, shares).model(groups=3, salt=b"s").to_json()
-    assert collection.model(least_nodes=3, groups=3, salt=b"s").to_json() == expected
+    assert collection.model(least_nodes=3, salt=b"s").to_json() == expected
     with pytest.raises(ValueError, match="3 nodes sent a share, 4 are needed"):
         collection.model(least_nodes=4)
 

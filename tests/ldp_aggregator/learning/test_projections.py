@@ -67,7 +67,7 @@ def test_pca_of_a_public_table_is_that_of_scikit_learn_and_dca_spans_what_linear
 def test_outputs_lie_within_their_bounds_and_outputs_of_everything_within_the_hard_ones(campaign):
     frame = people(5_000)
     for spread, share in ((3.0, 0.98), (None, 1.0)):
-        projection = fit_projection(exact(campaign, frame), "dca", 3, spread=spread)
+        projection = fit_projection(exact(campaign, frame), "dca", 2, spread=spread)
         compiled = Campaign.compile(add_to_draft(DRAFT, projection))
         rows = frame.iloc[:500, :4].to_numpy().tolist()
         for position, output in enumerate(compiled.projection.outputs):
@@ -130,6 +130,14 @@ def test_impossible_fits_say_what_would_be_right(campaign):
     moments, asking = exact(campaign, frame), Campaign.compile({**DRAFT, "asks": "moments"})
     for fit, message in (
         (lambda: fit_projection(moments, "pca", 5), "4 inputs have 1 to 4 components, not 5"),
+        (
+            lambda: fit_projection(moments, "dca", 3),
+            "3 classes with enough records differ in 2 directions",
+        ),
+        (
+            lambda: fit_projection(exact(campaign, frame.assign(**{"class": "a"})), "dca", 1),
+            "1 classes with enough records differ in 0",
+        ),
         (lambda: fit_projection(moments, "ica", 1), "must be one of pca, dca"),
         (lambda: fit_projection(moments, "dca", 1, ridge=-1), "ridges must be at least 0"),
         (lambda: fit_projection(exact(campaign, frame.assign(x1=5.0)), "dca", 1, ridge=0), "use a ridge above 0"),
@@ -174,7 +182,7 @@ def test_the_moments_of_a_table_are_those_of_its_sound_rows():
 
 def moments(covariance, mean=(0.0, 0.0), between=((0.0, 0.0), (0.0, 0.0)), noise=0.0, features=PAIR):
     numbers = Campaign.compile(features).features
-    return InputMoments(numbers, np.array(mean), np.array(covariance), np.array(between), noise, "public")
+    return InputMoments(numbers, np.array(mean), np.array(covariance), np.array(between), 2, noise, "public")
 
 
 def test_bounds_are_three_deviations_within_what_the_inputs_allow():
@@ -208,19 +216,32 @@ def test_an_output_may_be_missing_where_all_of_its_inputs_may():
         assert output["missing"] is expected
 
 
-def test_the_ridge_of_a_noisy_round_is_its_noise():
+def test_the_ridge_is_a_thousandth_of_the_mean_variance_or_the_size_of_a_noisy_rounds_noise():
     """The signal is in y, but y hardly varies: a larger ridge turns the direction towards x."""
     noisy = moments(((0.5, 0), (0, 0.01)), between=((0.1, 0), (0, 0.01)))
     firsts = {}
-    for noise in (0.0, 0.5):
+    for noise, ridge in ((0.0, 0.000255), (0.5, 0.5 * 2**0.5)):
         one = replace(noisy, noise=noise)
         firsts[noise] = fit_projection(one, "dca", 1)["matrix"]
-        assert firsts[noise] == fit_projection(one, "dca", 1, ridge=max(noise, 0.001))["matrix"]
+        assert firsts[noise] == fit_projection(one, "dca", 1, ridge=ridge)["matrix"]
     assert firsts[0.0][0] == pytest.approx([0, 1])
     assert firsts[0.5][0] == pytest.approx([1, 0])
     for wrong in ({"ridge": -1e-9}, {"signal_ridge": -1e-9}):
         with pytest.raises(ValueError, match="ridges must be at least 0"):
             fit_projection(noisy, "dca", 1, **wrong)
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.03])
+def test_dca_of_a_public_table_is_as_good_however_wide_its_bounds_are(campaign, unit):
+    """Bounds that are 33 times too wide make all variances 1,100 times smaller, and the ridge with them."""
+    moments = exact(campaign, people(5_000))
+    narrow = replace(moments, covariance=unit**2 * moments.covariance, between=unit**2 * moments.between)
+    found, best = (np.array(fit_projection(narrow, "dca", 1, ridge=ridge)["matrix"])[0] for ridge in (None, 0.0))
+
+    def separability(direction):
+        return (direction @ moments.between @ direction) / (direction @ moments.covariance @ direction)
+
+    assert separability(found) > 0.999 * separability(best)
 
 
 @pytest.mark.parametrize("study", [None, "s"])

@@ -64,6 +64,7 @@ def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
         ("uploads_need_token = 7\ntls_key = 1", "tls_key: must be the name of a file.*: must be true or false"),
         ('admission = "x"\npublishers = 1\narchive = 1', "archive: must be a text.*package.module.*must be a list"),
         ("port = 8080", "setting port: unknown key"),
+        ("federation_groups = 3", 'setting federation_groups: is in the draft of each campaign now, as "federation"'),
         ("[limits]\nconnections = 1", "setting limits: unknown key"),
         ('listen = "127.0.0.1:70000"', "setting listen: a listener is like 127.0.0.1:8080"),
         ('listen = "many"', "setting listen: "),

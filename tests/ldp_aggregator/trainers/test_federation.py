@@ -16,13 +16,11 @@ from ldp_aggregator.node_statistics import Releases, campaign_of, has_other_rows
 from ldp_aggregator.trainers import (
     FederatedNB,
     FederatedState,
-    PushSumNode,
     SufficientStatisticsNB,
     decode_share,
     encode_share,
     model_of_totals,
     node_statistics,
-    push_sum,
 )
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
@@ -55,7 +53,7 @@ def shares(campaign, table):
 
 def test_every_order_gives_the_same_bits_and_those_of_the_batch(campaign, shares):
     documents = {
-        FederatedState(campaign, {node: shares[node] for node in order}).model().to_json()
+        FederatedState(campaign, {node: shares[node] for node in order}).model(groups=1).to_json()
         for order in itertools.islice(itertools.permutations(shares), 0, 720, 60)
     }
     total = sum(decode_share(share, campaign) for share in shares.values())
@@ -65,7 +63,7 @@ def test_every_order_gives_the_same_bits_and_those_of_the_batch(campaign, shares
     assert len(documents) == 1
     assert Model.from_json(documents.pop()).likelihoods == Model.from_json(batch.to_json()).likelihoods
     assert state.totals == tuple(total.tolist())
-    assert model_of_totals(campaign, state.totals, nodes=6).to_json() == state.model().to_json()
+    assert model_of_totals(campaign, state.totals, nodes=6).to_json() == state.model(groups=1).to_json()
 
 
 def test_a_repeated_share_counts_once_a_replaced_one_leaves_nothing_and_a_withdrawn_one_was_never_there(
@@ -123,7 +121,8 @@ def test_the_median_of_groups_outlives_a_minority_that_lies(campaign, shares, ta
     liar = encode_share(campaign, np.full(len(decode_share(shares["node-0"], campaign)), 1 << 61))
     attacked = FederatedState(campaign, {**shares, "node-2": liar})
     score = attacked.model(groups=5, salt=b"s").score(*table)
-    assert score > 0.6 > attacked.model().score(*table)
+    assert score > 0.6 > attacked.model(groups=1).score(*table)
+    assert attacked.model().to_json() == attacked.model(groups=6).to_json(), "by default each node is a group"
     with pytest.raises(ValueError, match="groups must be from 1 to the 6 nodes"):
         attacked.model(groups=7)
     with pytest.raises(ValueError, match="a salt that the nodes do not know"):
@@ -155,40 +154,6 @@ def test_many_nodes_learn_when_epsilon_is_large(schema, table, nodes, variant, g
     assert fitted.guarantee_.relation.startswith(relation)
     assert fitted.guarantee_.epsilon == (None if variant == "published" else 500.0)
     assert sum(fitted.budget_.values()) == pytest.approx(500.0)
-
-
-def rounds_needed(kind, nodes, seed):
-    """Until no node is further than 1e-3 of the mean from it, in any number."""
-    vectors = (
-        np.random.default_rng([1, seed]).normal(10, 3, size=(nodes, 5)) if kind == "alike" else np.eye(nodes)[:, :1]
-    )
-    mean = vectors.mean(axis=0)
-    return next(
-        rounds
-        for rounds in itertools.count(1)
-        if np.abs(push_sum(vectors, rounds, np.random.default_rng(seed)) / mean - 1).max() < 1e-3
-    )
-
-
-@pytest.mark.parametrize(("kind", "place"), [("alike", 0), ("one has everything", 1)])
-@pytest.mark.parametrize(("column", "nodes"), [(0, 10), (1, 100)])
-def test_push_sum_takes_as_many_rounds_as_the_page_says(kind, place, column, nodes):
-    """The page has medians of 500 runs and more; 99.9 % of the medians of 25 runs, resampled, were within 2 of them."""
-    stated = re.findall(r"(\d+), (\d+) and (\d+) rounds", PAGE.read_text(encoding="utf-8"))[place]
-    needed = [rounds_needed(kind, nodes, seed) for seed in range(25)]
-    assert abs(np.median(needed) - int(stated[column])) <= 2
-
-
-def test_push_sum_nodes_conserve_sum_and_weight(campaign, shares):
-    rng = np.random.default_rng(1)
-    vectors = [decode_share(share, campaign).astype(float) for share in shares.values()]
-    nodes = [PushSumNode(vector) for vector in vectors]
-    for _ in range(40):
-        for node in nodes:
-            nodes[rng.integers(len(nodes))].receive(node.push())
-    assert sum(node.weight for node in nodes) == pytest.approx(len(nodes))
-    mean = np.mean(vectors, axis=0)
-    assert all(np.abs(node.mean - mean).max() <= 1e-6 * np.abs(mean).max() for node in nodes)
 
 
 def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, shares):

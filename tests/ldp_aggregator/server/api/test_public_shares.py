@@ -141,8 +141,8 @@ async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, 
     size = len(decode_share(good, campaign))
     longest = encode_share(campaign, np.full(size, -(1 << 62)))
     assert len(longest) <= most_bytes(campaign)
-    for share in (longest, good):
-        assert (await nodes.send("north", share)).status == 200
+    assert (await nodes.send("north", longest)).refused == (400, "impossible-share")
+    assert (await nodes.send("north", good)).status == 200
     before = await nodes.model()
     bodies = [b"", b"\x00", good + b"\x00", *(good[:length] for length in range(0, len(good), 7))]
     bodies.append(encode_share(Campaign.compile({**DRAFT, "title": "Other"}), np.zeros(size, dtype=np.int64)))
@@ -220,20 +220,55 @@ async def test_a_federated_campaign_has_no_reports_no_estimates_and_nothing_to_t
     assert (state["federated"], state["shares"], state["reports"]) == (True, 1, 0)
 
 
-async def test_groups_give_the_median_and_no_model_before_there_is_a_node_for_each(serving, campaign, shares):
-    async with serving(federation_groups=3) as server:
-        nodes = await federate(server, campaign)
-        for node in NODES[:2]:
-            await nodes.send(node, shares[node])
-        assert await nodes.has_no_model()
-        assert b"2 nodes have sent" in (await server.ask("GET", f"{nodes.url}/model")).content
-        for node in NODES[2:]:
-            await nodes.send(node, shares[node])
-        salt = (await server.store.shares(campaign.id)).salt
-        expected = FederatedState(campaign, shares).model(groups=3, salt=salt).to_json()
-        assert (await nodes.model())[0] == expected
-        assert expected != FederatedState(campaign, shares).model().to_json()
-        assert salt.hex() not in expected
+def agreed(campaign, shares, **federation):
+    """The campaign with a federation in its document, and the shares for it."""
+    other = Campaign.compile({**DRAFT, "federation": federation})
+    return other, {node: encode_share(other, decode_share(share, campaign)) for node, share in shares.items()}
+
+
+async def test_the_documents_groups_give_the_median_and_no_model_before_there_is_a_node_for_each(
+    server, campaign, shares
+):
+    campaign, shares = agreed(campaign, shares, groups=3)
+    nodes = await federate(server, campaign)
+    for node in NODES[:2]:
+        await nodes.send(node, shares[node])
+    assert await nodes.has_no_model()
+    assert b"2 nodes have sent" in (await server.ask("GET", f"{nodes.url}/model")).content
+    for node in NODES[2:]:
+        await nodes.send(node, shares[node])
+    salt = (await server.store.shares(campaign.id)).salt
+    expected = FederatedState(campaign, shares).model(groups=3, salt=salt).to_json()
+    assert (await nodes.model())[0] == expected
+    assert expected != FederatedState(campaign, shares).model(groups=1).to_json()
+    assert salt.hex() not in expected
+
+
+async def test_a_node_replaces_its_share_as_often_as_the_document_allows_and_no_other_loses_more(
+    server, campaign, shares
+):
+    campaign, shares = agreed(campaign, shares, replacements=1)
+    nodes = await federate(server, campaign)
+    await nodes.send("south", shares["south"])
+    for sent in ("north", "east", "north", "east"):
+        assert (await nodes.send("north", shares[sent])).status == 200
+    assert (await nodes.send("north", shares["west"])).refused == (409, "replaced-before")
+    other_rows = encode_share(campaign, decode_share(shares["west"], campaign), other_rows=True)
+    await nodes.withdraw("north")
+    assert (await nodes.send("north", shares["west"])).refused == (409, "replaced-before")
+    assert (await nodes.send("north", other_rows)).status == 200
+    assert (await nodes.send("north", shares["east"])).status == 200
+    stated = json.loads((await nodes.model())[0])["training"]["guarantee"]
+    assert (stated["epsilon"], stated["of_nodes"]) == (4, [[2, 1], [4, 1]])
+    assert await server.store.check() == []
+
+
+async def test_two_replacements_that_meet_are_not_both_kept(server, campaign, shares):
+    campaign, shares = agreed(campaign, shares, replacements=1)
+    nodes = await federate(server, campaign)
+    await nodes.send("north", shares["north"])
+    answers = await asyncio.gather(*(nodes.send("north", shares[one]) for one in ("south", "east", "west")))
+    assert sorted(one.status for one in answers) == [200, 409, 409]
 
 
 async def test_campaigns_of_either_kind_are_created_over_http(server):
