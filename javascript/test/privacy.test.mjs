@@ -169,13 +169,15 @@ test("an answer without an end is read up to a limit", async (t) => {
 });
 
 test("what tells its length, or has no stream, is not taken either where it is too long", async () => {
+  const read = [];
   for (const answer of [
-    () => ({ status: 200, headers: new Headers({ "content-length": `${17 << 20}` }), text: () => assert.fail("read") }),
+    () => ({ status: 200, headers: new Headers({ "content-length": `${17 << 20}` }), text: async () => read.push("") }),
     () => new Response(" ".repeat((4 << 20) + 1)),
   ]) {
     const device = deviceOn(memoryStorage(), { fetch: async () => answer() }, { policy: { backoffBase: 1 } });
     await assert.rejects(partOf(device).fetch(), (error) => ["unreachable", "invalid-document"].includes(error.code));
   }
+  assert.deepEqual(read, [], "what tells that it is too long is not read");
 });
 
 test("an answer from another address is none, whatever the platform's fetch follows", async () => {
@@ -313,6 +315,17 @@ test("an older state among newer ones is noticed, and a folder that was moved an
   await fileStorage(`${folder}.moved`).adopt();
   for (let start = 0; start < 3; start++)
     assert.ok(await partOf(on(`${folder}.moved`), OTHER).contribute(RECORD, "yes"));
+});
+
+test("a folder that was moved answers for every account in it once the app vouches for it", async (t) => {
+  const [folder, server] = [folderOf(t), aggregator()];
+  const on = (path, byte) => deviceOn(fileStorage(path), server, { identity: new Uint8Array(32).fill(byte) });
+  for (const byte of [1, 2]) await agreed(on(folder, byte));
+  const moved = `${folder}.moved`;
+  cpSync(folder, moved, { recursive: true });
+  for (const byte of [1, 2]) assert.equal((await partOf(on(moved, byte)).refusal()).code, "copied-storage");
+  await fileStorage(moved).adopt();
+  for (const byte of [1, 2]) assert.equal(await partOf(on(moved, byte)).refusal(), null);
 });
 
 test("a ledger is never there without its mark, wherever a process is killed", async (t) => {

@@ -94,6 +94,19 @@ test("a device answers in its window and in no other, whenever the app starts", 
   assert.ok(!feature || sent.asked.startsWith(feature));
 });
 
+test("what left in a later window than the first is said in words", async () => {
+  let life;
+  do {
+    life = new Life();
+    await life.start().grant();
+  } while (!life.own);
+  const part = await life.agreed();
+  await part.contribute(RECORD, "yes");
+  await life.device.runOnce(5000);
+  const [{ asked, said, payload }] = await life.device.sent();
+  assert.ok(asked && said !== payload);
+});
+
 test("a window is open from its first millisecond to the first of the next", async () => {
   const life = new Life();
   await life.start().grant();

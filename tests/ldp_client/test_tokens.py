@@ -193,6 +193,13 @@ def test_a_copy_of_what_is_kept_has_the_token_and_erasing_takes_it(start, campai
     assert device.export()["tokens"] == {}
 
 
+def test_a_copy_has_the_token_of_its_own_user_alone(join, campaign):
+    device, _ = join()
+    user, part = join(device=device.scope("user"))
+    part.obtain_token(sign)
+    assert [list(one.export()["tokens"]) for one in (device, user)] == [[], [campaign.id]]
+
+
 def test_a_campaign_without_an_issuer_needs_none(server, draft, join, code_of):
     _, part = join(of=server.publish({**draft, "issuer": None}))
     assert part.next_step().step == "contribute"

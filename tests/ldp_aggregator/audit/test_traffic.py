@@ -18,6 +18,7 @@ from leaking_traffic import BOTH, HONEST, LEAKING, PLAIN, SEALED, Planted
 
 from ldp_aggregator.audit import audit, traffic
 from ldp_aggregator.audit.asking import asked_again
+from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.parties import ForeignError, Parties
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.searching.comparisons import Claims
@@ -97,7 +98,7 @@ def test_each_line_of_what_it_cannot_find_has_an_example_that_is_not_found():
     assert set().union(*told) == missed
 
 
-def test_the_audits_own_gateway_and_issuer_read_what_a_device_sends():
+def test_the_audits_own_gateway_and_issuer_read_what_a_device_sends(tmp_path):
     """By another implementation than the device's: what is inside is the upload, and the token is of its ids."""
     parties = Parties(BOTH)
     campaign = Campaign.parse(parties.document.encode())
@@ -117,6 +118,9 @@ def test_the_audits_own_gateway_and_issuer_read_what_a_device_sends():
     assert encoded * pow(blinding, 65537, parties.issuers[0].modulus) % parties.issuers[0].modulus == int.from_bytes(
         request[3:], "big"
     )
+    ask = parties.client(lambda document, people, storage: [(sealed,) for _ in people])
+    for document, bodies in ((parties.document, (opened.body,)), (SEALED, ())):
+        assert ask(document, [Person(line["record"], "c0", device="1")], tmp_path) == [bodies], "others wait there"
     for damaged in (sealed[:-1], sealed[:40] + bytes([sealed[40] ^ 1]) + sealed[41:], b"", bytes(100)):
         with pytest.raises(ForeignError):
             parties.gateway.open(damaged)

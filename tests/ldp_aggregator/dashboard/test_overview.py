@@ -148,3 +148,15 @@ def test_who_answers_all_groups_is_one_device(answers, devices):
     for question, n in zip(campaign.questions, (10, 40, 20), strict=True):
         tally.add(question.index, n, np.zeros(question.domain_size, dtype=np.int64))
     assert overview.devices_of(campaign, tally) == devices
+
+
+def test_between_releases_no_precision_is_told_that_was_reached():
+    label = {"name": "y", "classes": ["a", "b"]}
+    for more, told in (({}, True), ({"release_every": 50}, False)):
+        asked = drafts.draft(drafts.text("u", "0", "1"), label=label)
+        campaign = Campaign.compile({**asked, "privacy": {"epsilon": 4.0, **more}})
+        tally = Tally(campaign)
+        for question in campaign.questions:
+            tally.add(question.index, 40, np.full(question.domain_size, 10, dtype=np.int64))
+        found = overview._precision(campaign, tally)
+        assert [(one.n, one.reached is not None) for one in found] == [(40, told)] * len(campaign.questions)

@@ -57,6 +57,16 @@ def test_the_variances_of_moments_are_those_of_their_quotients_to_the_first_orde
     assert not moments.insufficient.any()
 
 
+def test_a_class_that_was_hardly_seen_has_the_moments_of_all_who_have_a_value():
+    """Half of the values are missing: in t the mean is .1 / .5, and the variance .08 - .2^2."""
+    value, square = (Cells.normal(np.array([total, 0.0]), np.full(2, 1e-9)) for total in (0.1, 0.5 * (2 * 0.08 - 1)))
+    of_class = Cells.normal(np.array([0.5, 0.0]), np.full(2, 1e-6))
+    moments = rebuild_moments(FEATURE, value, square, Present(of_class, Cells.normal(np.full(1, 0.5), np.zeros(1))))
+    assert moments.insufficient.tolist() == [False, True]
+    assert moments.mean == pytest.approx([60, 60])
+    assert moments.variance == pytest.approx([100, 100])
+
+
 def test_counts_of_nothing_and_less_become_one_count_each():
     assert floor(np.array([0.0, 0.5, -0.1]), 10) == pytest.approx([1 / 7, 5 / 7, 1 / 7])
     assert floor(np.array([0.2, 0.3]), 0) == pytest.approx([0.5, 0.5])

@@ -61,6 +61,14 @@ def test_a_person_has_so_many_and_the_same_request_counts_once(issuer, people, c
         other.sign("ann", bytes([0, 2, other._key_id[-1] ^ 1]) + request_of(9)[3:])
 
 
+def test_a_person_has_as_many_of_the_key_for_relays(people, code_of):
+    relays = make_issuer_key(people.with_name("relays.pem"), SIGNER)
+    issuer = TokenIssuer(SIGNER, people, 2, relays)
+    requests = [REQUEST[:2] + issuing._key_id(relays)[-1:] + request_of(n)[3:] for n in (5, 6, 7)]
+    assert len({issuer.sign("ann", request) for request in requests[:2]}) == 2
+    assert code_of(LdpError, issuer.sign, "ann", requests[2]) == "tokens-spent"
+
+
 def test_two_keys_whose_requests_nobody_can_tell_apart_are_refused_and_none_such_is_made(people, monkeypatch, code_of):
     assert code_of(LdpError, TokenIssuer, SIGNER, people, 1, SIGNER) == "bad-key"
     made = iter([SIGNER, SIGNER, make_issuer_key(people.with_name("other.pem"), SIGNER)])

@@ -160,7 +160,7 @@ def test_values_in_their_order_are_said_by_campaigns_and_not_by_their_models():
     assert NaiveBayes.from_json(text_of_model).to_json() == text_of_model
     assert Classifier.from_json(text_of_model).predict({"age": "old"}) == "a"
     with pytest.raises(ValueError, match="do not have the same label and features"):
-        train([(ordered, tally), (unordered, tally)])
+        train([(ordered, tally), (ordered, tally), (unordered, tally)])
     following = Campaign.compile(evaluation_draft([ordered], model.model_))
     assert [feature.ordered for feature in following.features] == [True, True]
     assert following.asks == "score"

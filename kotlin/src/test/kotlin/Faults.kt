@@ -198,6 +198,10 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         val older = "older-directory"
         check(told == listOf("not-in-directory", older, older, "directory-expired", older, "believed", "believed")) { "$told" }
         println("a directory older than one that was seen is refused, also where that one has expired")
+        answered(8)
+        val next = Publisher("A".repeat(43), key)
+        check(Device(MemoryStorage(), 4.0, transport = transport).campaign(URL, plain.id, 2.0, publisher = next).refusal() == null)
+        println("a key that has signed nothing yet stops nobody beside one that has")
     }
 
     private fun times() {

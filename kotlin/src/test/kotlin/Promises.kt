@@ -2,6 +2,8 @@ package org.example.ldpbayes
 
 import java.io.File
 import java.io.IOException
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 
@@ -600,6 +602,17 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             install.wake()
             install.sleep(60.seconds)
             check(System.nanoTime() - begun < 30_000_000_000)
+        }
+        promise("a device that was closed and is started again delivers") { place ->
+            val sent = CountDownLatch(1)
+            upload = { yes.also { sent.countDown() } }
+            device(place).use { device ->
+                device.start(0)
+                device.close()
+                queue(place)
+                device.start(0)
+                check(sent.await(30, TimeUnit.SECONDS))
+            }
         }
         promise("a process with cookies of its own sends nothing by itself") {
             java.net.CookieHandler.setDefault(java.net.CookieManager())

@@ -258,6 +258,19 @@ async def test_a_damaged_run_is_told_and_merged_copied_and_combined_into_nothing
     assert store.damaged == 0
 
 
+async def test_a_damaged_run_keeps_no_other_campaigns_runs_from_being_merged(opened, folder, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.sqlite.id_index.PAUSE_SECONDS", 0.0)
+    store = await opened()
+    await fill(store, range(80))
+    damage(first_run(folder))
+    await fill(store, range(1000, 1120), sure=False)
+    assert store.damaged == 1
+    before = listed(folder)
+    await fill(store, range(640), 40, campaign=await publish(store, 4096, title="Others"))
+    assert len(listed(folder) - before) < 10, "of sixteen runs three become one, again and again"
+    await store.take_out_damaged()
+
+
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
 async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folder, kind):
     store = await opened()
