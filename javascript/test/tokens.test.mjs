@@ -20,11 +20,11 @@ import {
   sign,
   URL_OF_TESTS,
 } from "./support/campaigns.mjs";
+import { UNTOUCHABLE } from "./support/untouchable.mjs";
 
 const { Client, Issuer, TokenRequest, TokenResponse, BlindRSAMode, getPublicKeyBytes } = publicVerif;
 const ALL = changed({ issuer });
 const ONE = changed({ issuer }, "de-onebit");
-const UNTOUCHABLE = new Proxy({}, { get: () => assert.fail("the record was read") });
 const DAY = 864e5;
 const secretOf = (number) => createHash("sha256").update(String(number)).digest();
 const bytes = (text) => new Uint8Array(Buffer.from(text, "base64url"));

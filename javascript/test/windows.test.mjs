@@ -6,12 +6,12 @@ import { CLOCK_TOLERANCE } from "../dist/device/policy.js";
 import { unpack } from "../dist/device/state.js";
 import { memoryStorage, problem } from "../dist/testing/index.js";
 import { aggregator, deviceOn, documents, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
+import { UNTOUCHABLE } from "./support/untouchable.mjs";
 
 const WEEK = 7 * 864e5;
 const HOUR = 36e5;
 const COUNT = 5;
 const FIRST = Date.parse("2027-01-04T00:00:00Z");
-const UNTOUCHABLE = new Proxy({}, { get: () => assert.fail("the record was read") });
 
 /** A series like one of the vectors, with other members. */
 function series(changes = {}, of = "series") {
