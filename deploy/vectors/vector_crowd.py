@@ -89,6 +89,7 @@ def _refused(campaign):
     fewer = {"p": str(int(document["questions"][1]["parameters"]["p"]) - (1 << 40))}
     changes = (
         ("a hair more than it promises", lambda d: d["privacy"]["crowd"].update(epsilon=0.9999)),
+        ("more than one answer reveals", lambda d: _promise(d, epsilon=5)),
         ("a device fewer", lambda d: d["privacy"].update(release_every=19_990) or _promise(d, devices=19_990)),
         ("fewer of them honest", lambda d: _promise(d, honest=0.4999)),
         ("a smaller delta", lambda d: _promise(d, delta=9.9e-10)),

@@ -65,6 +65,7 @@ def test_every_question_is_asked_by_direct_encoding_numbers_too():
         ({"privacy": {"crowd": 5}}, "privacy.crowd", "must be an object"),
         ({"privacy": {"epsilon": 1}}, "privacy.most_local", "say one of two"),
         ({"most_local": 0}, "privacy.most_local", "above 0"),
+        ({"most_local": 0.5}, "privacy.crowd.epsilon", "is 1, above the 0.5 that one answer reveals"),
         ({"most_local": "4"}, "privacy.most_local", "must be a number"),
         ({"privacy": {"answers": "all"}}, "privacy.answers", "must be one with a crowd"),
         ({"privacy": {"discrete": "oue"}}, "privacy.discrete", "must be auto or de with a crowd"),

@@ -44,7 +44,7 @@ export const checkCrowd: CheckCrowd = ({ privacy, issuer, gateway }) => {
   const crowd = privacy.crowd!;
   check(crowd, {
     devices: whole(LEAST_DEVICES, MOST_DEVICES),
-    epsilon: (epsilon) => isPositive(epsilon) && epsilon <= MOST_EPSILON,
+    epsilon: (epsilon) => isPositive(epsilon) && epsilon <= min(MOST_EPSILON, privacy.epsilon), // of one answer no crowd reveals more
     delta: (delta) => isPositive(delta) && LEAST_DELTA <= delta && delta <= min(MOST_DELTA, 1 / crowd.devices),
     honest: (share) => isPositive(share) && share <= 1 && reportsOf(crowd) > 0,
     without_issuer: issuer ? isAbsent : isName,

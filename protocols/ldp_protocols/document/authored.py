@@ -115,6 +115,9 @@ def _check_crowd(privacy: Privacy, devices: int, fields: Fields) -> None:
         if getattr(privacy, name) not in allowed:
             told = " or ".join("null" if one is None else one for one in allowed)
             raise fields.error(name, f"must be {told} with a crowd, whose bound is of one question by direct encoding")
+    if privacy.crowd is not None and privacy.crowd.epsilon > privacy.epsilon:
+        told = f"is {privacy.crowd.epsilon:g}, above the {privacy.epsilon:g} that one answer reveals if nobody mixes it"
+        raise fields.error("crowd.epsilon", told)
     if privacy.release_every != devices:
         raise fields.error("release_every", f"must be {devices} with a crowd of so many devices, or left out")
 
