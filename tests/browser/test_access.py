@@ -149,7 +149,18 @@ def test_no_page_is_cut_moves_where_people_ask_for_rest_or_shuts_anybody_out(bro
 
 def test_every_number_of_a_table_has_its_unit(browser, scene):
     """Counts and the columns that say their unit in their head aside."""
-    plain = {"Reports", "Votes", "Version", "Devices", "Answers", "ε", "Loss ε", "Published ε"}
+    plain = {
+        "Reports",
+        "Votes",
+        "Version",
+        "Devices",
+        "Answers",
+        "Rows",
+        "Distance in standard errors",
+        "ε",
+        "Loss ε",
+        "Published ε",
+    }
     aggregator, pages = scene
     browser.sign_in(aggregator)
     for name, address in pages.items():
