@@ -19,6 +19,7 @@ from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
 from ldp_client.errors import TransportError
+from ldp_client.ledger import apart
 from ldp_client.storage.contract import MEMORY
 from ldp_client.words import plain
 from ldp_protocols.command_line import FAILED, Groups, Parser, add_completion, add_version, run_command
@@ -159,6 +160,7 @@ def _contribute(options: argparse.Namespace) -> int:
         told = {
             "campaign_id": receipt.campaign_id,
             "epsilon": receipt.epsilon,
+            **({} if receipt.crowd_epsilon is None else {"crowd_epsilon": receipt.crowd_epsilon}),
             "total_epsilon": status.total_epsilon,
             "answers": len(receipt.questions),
             "sent": status.sent,
@@ -168,7 +170,9 @@ def _contribute(options: argparse.Namespace) -> int:
         }
         print(json.dumps(told))
     elif delivered and not status.dropped and not status.quarantined:
-        print(f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g} spent, delivered.')
+        print(
+            f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g}{apart(receipt)} spent, delivered.'
+        )
     if status.dropped or status.quarantined:
         reasons = ", ".join(sorted({**status.dropped, **status.quarantined}))
         refused = f"the server says that it refused the report ({reasons}); it is not sent again"

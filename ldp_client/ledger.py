@@ -109,7 +109,7 @@ class Ledger:
             window = receipt.window and f", in {receipt.window}"
             lines.append(
                 f'* "{plain(receipt.title)}" on {_day(receipt.at)}{window}: {answers}, with noise added on this '
-                f"device; epsilon {written(receipt.epsilon)}{_apart(receipt)}; {FATES[receipt.fate]}."
+                f"device; epsilon {written(receipt.epsilon)}{apart(receipt)}; {FATES[receipt.fate]}."
             )
         return "\n".join(lines)
 
@@ -228,7 +228,8 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
     transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))
 
 
-def _apart(receipt: Receipt) -> str:
+def apart(receipt: Receipt) -> str:
+    """Say beside the local epsilon what a crowd's receipt costs where relay and aggregator keep apart; else nothing."""
     from ldp_client.words import written
 
     return f", {written(receipt.crowd_epsilon)} where relay and aggregator keep apart" if receipt.crowd_epsilon else ""

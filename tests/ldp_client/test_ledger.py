@@ -6,7 +6,7 @@ import pytest
 from crowds import crowd_draft
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
-from ldp_client.ledger import FATES, Consent, Installation, read_installation, write_installation
+from ldp_client.ledger import FATES, Consent, Installation, apart, read_installation, write_installation
 from ldp_client.refusals import Caps, refusal
 from ldp_protocols import Campaign
 
@@ -160,6 +160,7 @@ def test_a_crowd_is_told_beside_what_is_lost_where_all_others_work_together():
     assert "so far: epsilon 8.5 of at most 8. Where relays and aggregators keep apart: epsilon 1.1667, but for" in told
     assert "device; epsilon 4, 0.3334 where relay and aggregator keep apart; on this device" in told
     assert "apart" not in str(Ledger((receipt("a", 0.5),), CAP))
+    assert (apart(mixed), apart(receipt("a"))) == (", 0.3334 where relay and aggregator keep apart", "")
 
 
 def test_a_campaign_with_a_crowd_is_refused_unless_both_of_its_caps_are_set():
