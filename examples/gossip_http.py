@@ -63,7 +63,7 @@ class Node:
         self.peers: list[str] = []
         self.url = ""
         self.talked, self.quiet = False, False
-        """Whether it has had its rounds, and whether it will push no more."""
+        """Tell whether it has had its rounds, and whether it will push no more."""
         self.woken = asyncio.Event()
 
     async def start(self, port: int = 0) -> web.AppRunner:
@@ -119,7 +119,7 @@ class Node:
         return f"the model of weight {left:.3f} of {len(self.peers)}{gone}"
 
     async def all_peers(self, session: ClientSession, what: str) -> bool:
-        """Whether this node and all that answer have talked, or are quiet."""
+        """Tell whether this node and all that answer have talked, or are quiet."""
         if not getattr(self, what):
             return False
         told = await asyncio.gather(*(ask(session, f"{peer}/now", {}) for peer in self.peers))

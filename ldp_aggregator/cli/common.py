@@ -104,7 +104,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def reading_of(options: argparse.Namespace) -> Reading:
-    """What the options of :func:`add_reading` say."""
+    """The reading that the options of :func:`add_reading` ask for."""
     from ldp_aggregator.trainers.reading import Reading  # scikit-learn takes a second to import.
 
     return Reading(options.header, options.encoding)

@@ -221,7 +221,7 @@ def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
 
 
 def inputs_of(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
-    """What a table must hold: inputs of a projection stand in for its outputs."""
+    """The features that a table must hold: inputs of a projection stand in for its outputs."""
     if projection is None:
         return tuple(features)
     outputs = projection.output_positions

@@ -34,7 +34,7 @@ class Guarantee:
     relation: str
     public: tuple[str, ...]
     of_nodes: tuple[tuple[float, int], ...] = field(default=(), kw_only=True)
-    """Of several nodes that lose different epsilons: each epsilon, and how many lose it; ``epsilon`` is the largest."""
+    """Guarantee of nodes that lose different epsilons: each, and how many lose it; ``epsilon`` is the largest."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value or name != "of_nodes"}

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
-    mixing = Mixing(**{name: one for name, one in named.items() if one is not None})
+    said = {name: one for name, one in named.items() if one is not None}
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -101,7 +101,7 @@ def _relay(options: argparse.Namespace) -> int:
         token=token,
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
-        mixing=mixing if mixing != Mixing() else None,
+        mixing=Mixing(**said) if said else None,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     rule = relay.rule()

@@ -15,6 +15,7 @@ from typing import Final
 
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, Metrics
+from ldp_aggregator.server.sockets.listener import end_of
 from ldp_aggregator.service.rights import BACKED_UP, SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
@@ -216,10 +217,8 @@ def _on_disk(settings: Settings) -> Values:
 
 def _end_of(certificate: Path) -> float:
     """When a certificate ends; one that cannot be read ended long ago, since a server that starts anew has none."""
-    from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
-
     try:
-        return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+        return end_of(certificate).timestamp()
     except (OSError, ValueError) as error:
         LOG.error("the certificate cannot be read", extra={"reason": kind_of(error)})
         return 0.0

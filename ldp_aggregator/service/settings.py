@@ -277,7 +277,7 @@ _WORDS: Final = {
     "tuple_type": "must be a list",
     "string_pattern_mismatch": "must be like package.module:function",
 }
-"""What is wrong, by the type that pydantic gives it; other types are this module's own sentences."""
+"""Sentences for a wrong value, by the type that pydantic gives it; other types are this module's own sentences."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

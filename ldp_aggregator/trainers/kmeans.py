@@ -110,7 +110,7 @@ _BLOCK: Final = 1 << 13
 """Rows whose distances are taken at once: they stay in the processor's cache."""
 
 _START_SHARE: Final = Fraction(1, 8)
-"""Of epsilon, for the counts of the start."""
+"""The part of epsilon for the counts of the start."""
 
 _POINTS: Final = 128
 """Public points of the start, at least; there are eight for each cluster."""

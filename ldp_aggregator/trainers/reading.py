@@ -53,13 +53,13 @@ class TableError(ValueError):
 
 
 def is_absent(text: str, *, number: bool = False) -> bool:
-    """Whether a cell is empty or a mark of a missing value; among numbers there are more such marks."""
+    """Tell whether a cell is empty or a mark of a missing value; among numbers there are more such marks."""
     return text.strip().lower() in (_NO_NUMBERS if number else _ABSENT)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is said of a file: without ``header`` its columns are "column 1", "column 2"; UTF-8 unless named."""
+    """The author's word on a file: without ``header`` its columns are "column 1", "column 2"; UTF-8 unless named."""
 
     header: bool = True
     encoding: str | None = None
@@ -138,7 +138,7 @@ def _filled(row: Sequence[str]) -> int:
 
 
 def _is_regular(width: int, below: Sequence[Sequence[str]]) -> bool:
-    """Whether most rows have as many cells as a header, or one that is empty beside them; in baskets they have not."""
+    """Tell whether most rows have as many cells as a header, or an empty one beside them; in baskets they have not."""
     return 2 * sum(abs(len(row) - width) <= 1 for row in below) > len(below)
 
 
@@ -261,7 +261,7 @@ def _mark(separator: str) -> str:
 
 
 Seen = Callable[[Mapping[str, "pd.Series[Any]"], Mapping[str, "pd.Series[Any]"], int], None]
-"""What looks at a piece: its columns as they stand in the file, as they are read, and its rows."""
+"""A function that looks at a piece: its columns as they stand in the file, as they are read, and its rows."""
 
 
 def read_pieces(

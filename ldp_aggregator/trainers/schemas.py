@@ -56,7 +56,7 @@ class Schema:
 
     @property
     def inputs(self) -> tuple[Feature, ...]:
-        """What a table must hold beside the label: inputs of a projection stand in for its outputs."""
+        """The features that a table must hold beside the label: inputs of a projection stand in for its outputs."""
         return inputs_of(self.features, self.projection)
 
     @property

@@ -232,7 +232,7 @@ def warn_of_silence(noisy: Integers, plans: Sequence[QueryNoise], copies: float 
 
 
 def silent_label(noisy: Integers, plans: Sequence[QueryNoise], copies: float = 1) -> int:
-    """How many rows the noise can hide where the class counts add up to nothing beyond it, at least 1; else 0.
+    """Number of rows that the noise can hide where the class counts add up to nothing beyond it, at least 1; else 0.
 
     An empty table counts as well. Noise that hides more than :data:`_FEWEST_LABELS` tells nothing.
     """

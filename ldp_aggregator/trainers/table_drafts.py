@@ -70,7 +70,7 @@ class TableDraft:
 
 
 class _Column(NamedTuple):
-    """What a column became: a ``feature``, or None with ``lost``, the reason; ``taken`` says what was taken for what,
+    """The end of a column: a ``feature``, or None with ``lost``, the reason; ``taken`` says what was taken for what,
     ``read`` what was read off it.
     """
 
@@ -169,7 +169,7 @@ def _classes(column: pd.Series[Any], source: str) -> tuple[list[str], list[str]]
 
 
 def _column(name: str, column: pd.Series[Any], bins: int, mark: str) -> _Column:
-    """What a column becomes. Row numbers count from 1, below the header."""
+    """The end of a column. Row numbers count from 1, below the header."""
     counts = {str(text): int(count) for text, count in column.value_counts(sort=False).items() if count}
     order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
     if order:
@@ -205,7 +205,7 @@ def _column(name: str, column: pd.Series[Any], bins: int, mark: str) -> _Column:
 
 
 def _texts(name: str, column: pd.Series[Any], counts: Mapping[str, int], numeric: Sequence[str]) -> _Column:
-    """What a column becomes whose values are not all numbers."""
+    """The end of a column whose values are not all numbers."""
     present = [text for text in counts if not is_absent(text)]
     values = _in_order(map(canonical, present))
     rows = sum(counts[text] for text in present)
@@ -270,7 +270,7 @@ def _twins(values: Iterable[str]) -> str:
 
 
 def _marks(counts: Mapping[str, int], *, number: bool = False) -> str:
-    """How many rows say by which mark that they have no value; nothing of empty ones."""
+    """The number of rows that say by which mark that they have no value; nothing of empty ones."""
     marks = [(text.strip(), count) for text, count in counts.items() if text.strip() and is_absent(text, number=number)]
     return ", ".join(f"{count} rows say {text!r}, which was taken as missing" for text, count in marks)
 

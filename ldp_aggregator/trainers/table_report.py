@@ -92,7 +92,7 @@ class ColumnReport:
 
 
 class TableReport:
-    """What a table holds of a schema; :meth:`add` takes it piece by piece."""
+    """Counts of a table by the columns of a schema; :meth:`add` takes it piece by piece."""
 
     def __init__(self, schema: Schema) -> None:
         self.rows = 0

@@ -1,4 +1,4 @@
-"""What mixed reports reveal of one device: the bound of a crowd, recomputed by the device from the document alone.
+"""Bound of a crowd: the most that mixed reports reveal of one device, recomputed by it from the document alone.
 
 Each of ``n`` honest devices answers one question by lot with direct encoding; whoever sees the reports sees them mixed.
 With the privacy blanket (Balle, Bell, Gascon, Nissim, CRYPTO 2019, Lemma 5.3), `E = exp(epsilon)` and `e0` the largest

@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 from random import Random
 from typing import Any, Final
 
+from ldp_protocols.blanket import largest_local
 from ldp_protocols.document.authored import (
     MOMENTS,
     MOST_BINS,
@@ -92,7 +93,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
 
 
 def _read(draft: Any) -> dict[str, Any]:
-    """What the author says, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
+    """The author's part, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
     privacy = draft.get("privacy") if isinstance(draft, Mapping) else None
     if not isinstance(privacy, Mapping) or (crowd := read_crowd(privacy.get("crowd"), DraftError)) is None:
         return _checked(draft)
@@ -108,8 +109,6 @@ def _read(draft: Any) -> dict[str, Any]:
     if most <= 0:
         raise fields.error("most_local", f"must be above 0 ({MOST_LOCAL} is the default), not {most}")
     authored = _checked({**draft, "privacy": {**privacy, "epsilon": most}})
-    from ldp_protocols.blanket import largest_local
-
     asked = [(question.domain_size, question.weight) for question in _questions(authored)]
     local = authored["privacy"]
     return authored | {"privacy": replace(local, epsilon=largest_local(asked, crowd, most))}

@@ -166,7 +166,7 @@ class Delivery:
 
 
 class Place(Protocol):
-    """Where devices answer: an aggregator, and beside it a relay and an issuer where the campaign asks for them."""
+    """The place where devices answer: an aggregator, with a relay and an issuer where the campaign has them."""
 
     @property
     def url(self) -> str: ...

@@ -56,7 +56,7 @@ class Aggregator:
 
     @property
     def relay_url(self) -> str | None:
-        """Where devices send sealed uploads, where they do."""
+        """The address for sealed uploads, None without a relay."""
         return None
 
     def sign(self, person: str, request: bytes) -> bytes:
@@ -103,16 +103,7 @@ class Aggregator:
         request.add_header("Authorization", f"Bearer {token or self.token}")
         if body is not None:
             request.add_header("Content-Type", media_type)
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
-                content: bytes = answer.read()
-        except urllib.error.HTTPError as error:
-            raise TransportError(
-                f"http-{error.code}", f"{url} answered {error.code}: {_problem(error.read())}"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise TransportError("unreachable", f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
-        return content
+        return answer_to(request, timeout)
 
 
 async def _tally(data: Path, campaign: Campaign) -> Tally:
@@ -173,12 +164,30 @@ def serving(data: Path, origins: Sequence[str] = (), *, gateway_key: Path | None
                 )
             yield ready[1], ready[2]
         finally:
-            # SIGTERM lets it commit and leave; one that does not leave is killed.
-            process.terminate()
-            try:
-                process.wait(_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            stop(process)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """SIGTERM lets a program commit and leave; one that does not leave is killed."""
+    process.terminate()
+    try:
+        process.wait(_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def answer_to(request: urllib.request.Request, timeout: float | None = _TIMEOUT) -> bytes:
+    """The body of a success. Raises TransportError for everything else."""
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - http and https, from the operator
+            content: bytes = answer.read()
+    except urllib.error.HTTPError as error:
+        told = f"{request.full_url} answered {error.code}: {_problem(error.read())}"
+        raise TransportError(f"http-{error.code}", told) from None
+    except (OSError, ValueError) as error:
+        told = f"{request.full_url} cannot be reached: {getattr(error, 'reason', error)}"
+        raise TransportError("unreachable", told) from None
+    return content
 
 
 def _problem(body: bytes) -> str:

@@ -11,13 +11,11 @@ import sys
 import tempfile
 import time
 import tomllib
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,7 +33,7 @@ from ldp_protocols.oblivious import BESIDE_BODY, REQUEST_TYPE, BinaryRequest, en
 from ldp_protocols.tokens import RELAY_HEADER, SALT_BYTES, credentials, relay_input, token_input
 from ldp_protocols.tokens import REQUEST_TYPE as TOKEN_REQUEST
 from ldp_protocols.wire import MEDIA_TYPE
-from ldp_simulations.experiment import Aggregator, make_token, serving
+from ldp_simulations.experiment import Aggregator, answer_to, make_token, serving, stop
 
 DELTA: Final = 1e-9
 HONEST: Final = 0.5
@@ -66,7 +64,7 @@ class Parties(Aggregator):
 
     @property
     def relay_url(self) -> str | None:
-        """Where devices send sealed uploads."""
+        """The address for sealed uploads."""
         return f"{self.relays[-1]}/ohttp"
 
     def publish(self, draft: Mapping[str, Any]) -> Campaign:
@@ -167,11 +165,7 @@ def _started(module: str, *arguments: str, lines: int = 1) -> Iterator[str]:
         try:
             yield "".join(process.stdout.readline() for _ in range(lines)) if process.stdout else ""
         finally:
-            process.terminate()
-            try:
-                process.wait(_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            stop(process)
 
 
 def _found(pattern: str, line: str) -> str:
@@ -182,13 +176,4 @@ def _found(pattern: str, line: str) -> str:
 
 
 def _post(url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    request = urllib.request.Request(url, body, dict(headers))  # noqa: S310 - http, on this machine
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
-            content: bytes = answer.read()
-    except urllib.error.HTTPError as error:
-        status = HTTPStatus(error.code).phrase
-        raise TransportError(f"http-{error.code}", f"{url} answered {error.code} ({status})") from None
-    except (OSError, ValueError) as error:
-        raise TransportError("unreachable", f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
-    return content
+    return answer_to(urllib.request.Request(url, body, dict(headers)))  # noqa: S310 - http, on this machine

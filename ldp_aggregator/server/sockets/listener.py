@@ -247,12 +247,16 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def _warn_of_end(certificate: Path) -> None:
-    """Tell of a certificate that devices take for expired, at the start and whenever it is read again."""
+def end_of(certificate: Path) -> datetime:
+    """The end of a certificate's time. Raises OSError, and ValueError for what is none."""
     from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only TLS needs.
 
-    end = load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
-    left = end - datetime.now(timezone.utc)
+    return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+
+
+def _warn_of_end(certificate: Path) -> None:
+    """Tell of a certificate that devices take for expired, at the start and whenever it is read again."""
+    left = end_of(certificate) - datetime.now(timezone.utc)
     if left <= timedelta():
         LOG.error("the certificate has expired and devices do not connect", extra={"file": certificate.name})
     elif left < SOON:

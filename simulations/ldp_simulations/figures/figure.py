@@ -190,7 +190,7 @@ class Figure:
     measure: Callable[[Execution], pd.DataFrame]
     plots: tuple[Plot, ...]
     people: tuple[str, ...] = ()
-    """What an execution may take alone: the values of the first column of the table."""
+    """Keys that an execution may take alone: the values of the first column of the table."""
     epsilons: tuple[float, ...] = ()
     takes_peer: bool = False
     least_runs: int = 2

@@ -1,4 +1,4 @@
-"""What models are worth that are learned from a pilot table's people: over devices, and over the bins of numbers.
+"""The worth of models that are learned from a pilot table's people: over devices, and over the bins of numbers.
 
 A split of the pilot has people who are resampled to devices, four fifths, and people held out, on whom models are
 judged. Everything is a mean over seeded splits.
@@ -41,7 +41,7 @@ _RANKABLE: Final = 0.02
 
 @dataclass(frozen=True)
 class Reached:
-    """What a model reaches on people held out: ``accuracy``; ``balanced``, the mean over the classes of the
+    """Measures of a model on people held out: ``accuracy``; ``balanced``, the mean over the classes of the
     share of theirs that is classified rightly; ``area`` under the ROC curve of the rarest class. ``called`` is 1
     where training says that its features tell something of the class, else 0; of several models, their share.
     """
@@ -72,12 +72,12 @@ MEASURES: Final[Mapping[str, str]] = {
     "area": "an area of {:g} under the ROC curve of the rarest class",
     "called": "a model whose features are said to tell something in {:.0%} of campaigns",
 }
-"""What may be wished for of a model, in words."""
+"""Measures that may be wished for of a model, in words."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a model reaches on held-out people of the pilot, on average, for more and more devices that are drawn from
+    """Measures of a model on held-out people of the pilot, on average, for more and more devices that are drawn from
     its other people; without privacy; and the share of ``frequent``, the most frequent class (``majority``).
     """
 
@@ -176,11 +176,11 @@ class Split:
 
     @property
     def non_private(self) -> Reached:
-        """What Naive Bayes reaches without noise."""
+        """The measures of Naive Bayes without noise."""
         return Reached.of(non_private(self._campaign, self._training), self.held_out, self.rarest)
 
     def reached(self, devices: int) -> Reached:
-        """What a model reaches that so many devices were asked for."""
+        """The measures of a model that so many devices were asked for."""
         found = learn([(self._campaign, simulate_counts(self._columns, self._rng, devices))], Decoding())
         called = predict_accuracy(found).tells_something
         return Reached.of(NaiveBayes.from_model(found.model), self.held_out, self.rarest, float(called))
@@ -221,7 +221,7 @@ class Binned:
 
     @property
     def words(self) -> str:
-        """How the numbers are asked."""
+        """The way in which numbers are asked."""
         return "no bins" if self.bins is None else f"{self.bins} bins" if self.bins else "as drafted"
 
 

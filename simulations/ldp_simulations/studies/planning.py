@@ -93,7 +93,7 @@ def devices_for_error(campaign: Campaign, relative_error: float) -> int:
 
 @dataclass(frozen=True)
 class Cliff:
-    """What a campaign with a crowd promises where only a share of it is honest, at its local epsilon: ``honest`` shares
+    """Guarantee of a crowd of which only a share is honest, at its local epsilon: ``honest`` shares
     with the (epsilon, delta) that the bound gives; and devices for an error, asked so and with the same guarantee
     locally.
     """

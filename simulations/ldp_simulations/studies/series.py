@@ -61,7 +61,7 @@ _SEASONAL: Final = 0.3
 
 @dataclass(frozen=True)
 class Times:
-    """What moves a population: the values' shares at first; for each window the chance that a person changes and the
+    """The motion of a population: the values' shares at first; for each window the chance that a person changes and the
     fashion of those who do; and how warm it is, for the share of people who follow the seasons.
     """
 
@@ -85,7 +85,7 @@ class Times:
         return cls(drawn[-1], changing, drawn[which], _SEASONAL if population == SEASONS else 0.0, warm)
 
     def lives(self, kinds: Integers, rng: np.random.Generator) -> Iterator[Integers]:
-        """How many people of each kind hold each value, shape (..., CELLS), in one window after the other; ``kinds``
+        """The people of each kind that hold each value, shape (..., CELLS), in one window after the other; ``kinds``
         has the people of each kind.
 
         Drawn for people who are alike together, so that a billion cost what a thousand do. Of who follows the seasons

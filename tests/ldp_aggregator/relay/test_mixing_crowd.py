@@ -80,7 +80,8 @@ def test_a_relay_that_is_started_anew_knows_the_rule_before_anybody_comes(build,
     again = build(known, mixing=Mixing(2))
     again.run_once(5)
     assert (again.gathering(), again.queued(), again.rule().least_batch) == (99, 0, 100)
-    assert build(known, mixing=Mixing(150)).rule().least_batch == 150
+    for least in (150, 1000):
+        assert build(known, mixing=Mixing(least)).rule().least_batch == least
 
 
 def test_nothing_leaves_late_and_nothing_comes_in_the_clear(build, known, code_of):
