@@ -140,7 +140,7 @@ def test_a_file_without_write_permission_is_told(join, code_of):
             told = (code, status.contributed, status.consent, device.run_once(1))
             with pytest.raises(StorageError):
                 part.withdraw()
-            return told == ("storage-read-only", False, True, True) and not part.consented
+            return told == ("storage-read-only", False, True, True) and not part.status().consent
 
         (Path(folder) / "device.db").chmod(0o444)
         Path(folder).chmod(0o555)
@@ -210,7 +210,7 @@ def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the
     part.load(campaign.document)
     assert code_of(StorageError, part.grant) == "storage-corrupt"
     assert device.status().problem == part.status().problem == "storage-corrupt"
-    assert not part.consented
+    assert not part.status().consent
     assert not device.run_once(0.1)
     assert path.read_bytes() == before
     assert code_of(StorageError, device.ledger) == "storage-corrupt"

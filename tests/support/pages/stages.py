@@ -79,7 +79,7 @@ def readme(session):
     session.names |= {"url": serve(session, "--data served"), "campaign_id": campaign.id, "agrees": lambda *_: True}
     yield
     assert session.names["device"].run_once(timeout=10)
-    assert session.names["campaign"].fate == "arrived"
+    assert session.names["campaign"].status().fate == "arrived"
     (call,) = re.findall(r"^`(campaign\.classifier\(.*?\)\.predict\(.*?\))`", README, re.MULTILINE)
     assert eval(call, session.names) in ("yes", "no")
     session.names["device"].close()
