@@ -345,6 +345,7 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).status().run { listOf(fate, queued, sent, retries) }, listOf(Fate.ARRIVED, 0, 1, 3))
             equal(campaign(place).nextStep(), NextStep.Nothing("answered"))
             equal(device(place).sent().single().let { it.payload in uploads[0] && it.id in uploads[0] }, true)
+            equal("\"fate\":\"arrived\"" in device(place).export(), true)
         }
         promise("a No is remembered") { place ->
             equal(campaign(place).withdraw(), Withdrawal(0, 0, 0.0))
