@@ -347,6 +347,21 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(device(place).sent().single().let { it.payload in uploads[0] && it.id in uploads[0] }, true)
             equal("\"fate\":\"arrived\"" in device(place).export(), true)
         }
+        promise("an interrupt ends a wait with a code, stays set, and spends nothing") { place ->
+            campaign(place).grant()
+            fun interrupted(call: () -> Any?): Any? {
+                Thread.currentThread().interrupt()
+                return try {
+                    call()
+                } catch (error: LdpException) {
+                    error.code
+                } to Thread.interrupted()
+            }
+            equal(interrupted { campaign(place).contribute(record, "yes") }, "storage-busy" to true)
+            equal(interrupted { campaign(place).nextStep() }, NextStep.Nothing("cancelled") to true)
+            equal(device(place).ledger().receipts.size, 0)
+            equal(campaign(place).nextStep(), NextStep.Contribute)
+        }
         promise("a No is remembered") { place ->
             equal(campaign(place).withdraw(), Withdrawal(0, 0, 0.0))
             equal(campaign(place).nextStep(), NextStep.Nothing("declined"))
