@@ -202,6 +202,55 @@ test("a gateway to which nothing can be sealed, or that is written in a second w
   for (const one of wrong) assert.throws(() => read(one), { code: "invalid-document" }, one);
 });
 
+const [JUNE, JULY] = ["2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"];
+/** A gateway's key under another identifier. */
+const named = (id) =>
+  Buffer.from([id, ...Buffer.from(gatewayOf(AES).key, "base64url").subarray(1)]).toString("base64url");
+
+test("of several keys each has its time, and another identifier", () => {
+  const read = (key) => parseCampaign(changed({ gateway: { key } }, "de-onebit").document);
+  for (const right of [`${named(1)} ${JUNE} ${named(2)}`, `${named(1)} ${JUNE} ${named(2)} ${JULY} ${named(3)}`])
+    assert.equal(read(right).gateway.key, right);
+  for (const wrong of [
+    `${named(1)} ${JUNE}`,
+    `${JUNE} ${named(1)}`,
+    `${named(1)} ${named(2)}`,
+    `${named(1)}  ${JUNE} ${named(2)}`,
+    `${named(1)} ${JUNE} ${named(2)} `,
+    `${named(1)} ${JUNE} ${named(1)}`,
+    `${named(1)} ${JULY} ${named(2)} ${JUNE} ${named(3)}`,
+    `${named(1)} ${JUNE} ${named(2)} ${JUNE} ${named(3)}`,
+    `${named(1)} 2026-06-01 ${named(2)}`,
+    `${named(1)} 2026-06-31T00:00:00Z ${named(2)}`,
+    `${named(1)} ${JUNE} ${named(2).slice(1)}`,
+    Array.from({ length: 16 }, (_, i) => `${named(i)} ${2000 + i}-06-01T00:00:00Z`).join(" ") + ` ${named(99)}`,
+    [`${named(1)} ${JUNE} ${named(2)}`],
+  ])
+    assert.throws(() => read(wrong), { code: "invalid-document" }, `${wrong}`);
+});
+
+test("of several keys each try is sealed to that of its time", async (t) => {
+  const start = "2026-06-15T00:00:00Z";
+  const life = new Life(changed({ gateway: { key: `${named(1)} ${start} ${named(2)}` } }, "de-onebit"));
+  const at = (text) => t.mock.timers.setTime((life.now = Date.parse(text)));
+  t.mock.timers.enable({ apis: ["Date"], now: life.now });
+  life.gate.answer = () => new Response("", { status: 503 });
+  await life.answered();
+  for (const moment of [
+    "2026-06-02T00:00:00Z",
+    "2026-06-14T20:00:00Z",
+    "2026-06-15T04:00:00Z",
+    "2026-06-17T00:00:00Z",
+  ]) {
+    at(moment);
+    await life.device.runOnce(0);
+  }
+  assert.deepEqual(
+    life.gate.requests.map(({ body }) => body[0]),
+    [1, 1, 2, 2],
+  );
+});
+
 test("a gateway that takes ChaCha20Poly1305 alone is refused before anything is spent", async () => {
   const life = new Life(changed({ gateway: gatewayOf(CHACHA) }, "de-onebit"));
   const part = await life.start();

@@ -45,12 +45,19 @@ async function bytesOf(response: Response): Promise<Uint8Array> {
 
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
+/** Of keys and their times the one of now. */
+function keyOfNow(gateway: string): string {
+  const [now, words] = [new Date().toJSON(), gateway.split(" ")];
+  // A time is a text without milliseconds: in its own second it is above them, and begins with the next one.
+  return words.filter((_, place) => !(place % 2 || words[place - 1]! > now)).pop()!;
+}
+
 /**
- * A message, encapsulated to the key configuration `gateway` (sections 4.1 and 4.3), and what opens the answer to it
+ * A message, encapsulated to the key configuration of now in `gateway` (sections 4.1 and 4.3), and what opens the answer to it
  * (section 4.4). Throws where nothing here can seal; `open` for an answer that the gateway did not seal to this message.
  */
 export async function encapsulate(gateway: string, message: Uint8Array) {
-  const configuration = unbase64url(gateway);
+  const configuration = unbase64url(keyOfNow(gateway));
   const library = await hpke();
   // ChaCha20Poly1305 is not in WebCrypto, and a gateway that takes nothing else is rare.
   if (!library || ![configuration[40], configuration[44]].includes(AES_128_GCM))

@@ -4,13 +4,14 @@ import contextlib
 import json
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
 from records import RECORD
 
-from ldp_client import Device, MemoryStorage, Policy, RefusedError
+from ldp_client import Device, MemoryStorage, Policy, RefusedError, TransportError
 from ldp_client.manual import ManualDelivery
 from ldp_client.network.transport import Response
 from ldp_protocols import Campaign, LdpError
@@ -117,6 +118,29 @@ def test_an_upload_is_sealed_with_the_first_cipher_of_the_document_and_has_one_h
     told = {"content-type": MEDIA_TYPE, "authorization": "PrivateToken x", "x-length": str(len(message.body))}
     assert told.items() <= dict(message.headers).items()
     assert joined.status().fate == "arrived"
+
+
+def test_of_several_keys_each_try_is_sealed_to_that_of_its_time(gate, part, draft, clock):
+    first, second = gateway(1), replace(gateway(1), key_id=10)
+    start = datetime.fromtimestamp(clock.time(), timezone.utc).replace(microsecond=0) + timedelta(days=1)
+    campaign = Campaign.compile({**draft, "gateway": replace(first, later=((start, second),)).to_json()})
+    device, joined = part(of=campaign, answered=True)
+
+    def silence(request):
+        raise TransportError("unreachable")
+
+    gate.answer = silence
+    sealed_to = []
+    for days in (0, 0.9, 0.2):
+        clock.advance(days * 86400)
+        device.run_once(5)
+        sealed_to.append({request.body[0] for request in gate.requests})
+        gate.requests.clear()
+    assert sealed_to == [{9}, {9}, {10}]
+    gate.answer = None
+    clock.advance(86400)
+    assert device.run_once(5)
+    assert (gate.requests[-1].body[0], joined.status().fate) == (10, "arrived")
 
 
 def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, part, sealing, draft):

@@ -555,8 +555,8 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         }
         promise("what is wrong with the bytes is final at once") { place ->
             queue(place)
-            hears(place, 0, { problem(409, "conflicting-report") }, queued = 0)
-            equal(campaign(place).status().dropped, mapOf("conflicting-report" to 1))
+            hears(place, 0, { problem(422, "malformed-upload") }, queued = 0)
+            equal(campaign(place).status().dropped, mapOf("malformed-upload" to 1))
         }
         promise("no report expires before it could hear its second word") { place ->
             queue(place)
