@@ -5,7 +5,7 @@
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with the oldest and the newest Flower that pyproject.toml admits, each in its environment
-# make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
+# make engines the recount of an archive on Dask, the example on Apache Beam and composed guarantees, in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the tests of device and aggregator on every Python that pyproject.toml promises; on the image's, with the image's libraries
@@ -95,11 +95,11 @@ check: $(INSTALLED)
 
 $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[dask,tests]' 'apache-beam>=2.60,<3'
+	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[composition,dask,tests]' 'apache-beam>=2.60,<3'
 	@touch $@
 
 engines: $(ENGINES)/.installed
-	$(ENGINES)/bin/python $(PYTEST) 13 tests/engines
+	$(ENGINES)/bin/python $(PYTEST) 26 tests/engines
 
 packages: $(INSTALLED)
 	$(BIN)/python $(PYTEST) 16 -m install tests/test_packaging.py tests/test_source_distributions.py
