@@ -11,10 +11,10 @@ from drafts import draft, number, text
 from scipy.stats import chi2
 
 from ldp_aggregator import Tally
+from ldp_aggregator.estimation import independence
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.evidence import covariance_of_cells
-from ldp_aggregator.learning import independence
-from ldp_aggregator.learning.independence import covariance_of_shares, p_value
+from ldp_aggregator.estimation.independence import covariance_of_shares, p_value
 from ldp_aggregator.learning.series import present
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
