@@ -273,8 +273,7 @@ def compile_questions(
             return make_sign(1 if product else classes, exact, missing=missing, among=among)
         if product:
             return make_continuous(privacy.continuous, 1, exact)
-        known = {"classes_told": told, "alike": alike} if label else {}
-        return make_continuous(privacy.continuous, classes, exact, **known)
+        return make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
 
     questions = []
     for index, one in enumerate(asked):
@@ -379,7 +378,7 @@ def _classes_told(
         of_group[pool] = of_group.get(pool, 0) + one.weight
     shares = {one: one.weight / of_group[one.group if everything else 0] for one in asked}
     values = [shares[one] for one in asked if one.kind in (VALUE, SQUARE)]
-    if not values:
+    if not values or classes == 1:
         return math.inf, 0.0
     typical = math.fsum(values) / len(values)
     telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))

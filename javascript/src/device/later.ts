@@ -30,6 +30,6 @@ export async function unsealable(
     await (await sealing()).seal(gateway, relay, {}, new Uint8Array());
     return null;
   } catch {
-    return new LdpError("not-installed", "sealing takes @hpke/core and a WebCrypto with X25519");
+    return new LdpError("not-installed", "@hpke/core and X25519");
   }
 }

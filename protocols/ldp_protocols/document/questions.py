@@ -180,7 +180,7 @@ def _cells(kind: str, encoding: str, label: Label, named: Sequence[Feature | Non
     if feature is None:
         return classes if label and (kind, encoding) == (LABEL, INDEX) else None
     if kind == JOINT:
-        possible = not label and other and feature != other and not (feature.moments or other.moments)
+        possible = not label and other and not (feature.moments or other.moments)
         return feature.cells * other.cells if possible and other and encoding == INDEX else None
     if moments:
         size = {VALUE: classes, PRODUCT: 1}.get(kind)

@@ -44,7 +44,7 @@ class Label:
 
     def index_of(self, value: object) -> int | None:
         """The class index, or None for a value that was not declared; without a label that of nothing, 0."""
-        return position_of(value, self._positions) if self else 0 if value is None else None
+        return position_of("" if value is None else value, self._positions)
 
     @property
     def names(self) -> tuple[str | None, ...]:
