@@ -222,7 +222,7 @@ class Estimates(CampaignEstimates):
             if one.question.kind == JOINT:
                 from ldp_aggregator.estimation.independence import joint_p_value  # Here: few need it, nor SciPy.
 
-                named = {"feature": one.question.feature, "other": one.question.other}
+                named = {"question": one.question.index, "feature": one.question.feature, "other": one.question.other}
                 rows.append({"kind": "independence", **named, "p_value": joint_p_value(self, one)})
         return rows
 
