@@ -64,7 +64,9 @@ class Estimates(CampaignEstimates):
             records += [told | {"kind": "missing"} | row for row in missing]
             records += [told | {"kind": "present"} | row for row in self._present_rows(name)]
         frame = pd.DataFrame.from_records(records + self.summaries())
-        return frame if self.campaign.label else frame.drop(columns="class")
+        if self.campaign.label:
+            return frame
+        return frame.drop(columns="class").astype({"question": "Int64", "n": "Int64"})
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(max_rows=60, border=0, index=False, float_format="{:.4g}".format)
