@@ -1,4 +1,4 @@
-"""Two schemas of free software, asked by a real aggregator: the opt-in, what it shows, its off switch, and the results."""
+"""Two schemas of free software, asked by a real aggregator: opt-in, what it shows, off switch, and results."""
 
 import json
 import re
