@@ -312,7 +312,9 @@ class DeviceCampaign:
     # Contributing
 
     @told("contribute")
-    def contribute(self, record: Mapping[str, object], label: object, *, timeout: float = STORAGE_WAIT) -> Receipt:
+    def contribute(
+        self, record: Mapping[str, object], label: object = None, *, timeout: float = STORAGE_WAIT
+    ) -> Receipt:
         """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
         network is not used.
 

@@ -210,13 +210,16 @@ def _tell_series(
 
 def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
-    cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
-    say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
+    cells = estimates.to_frame()
+    texts = {name: "" for name in ("feature", "value", "class", "mechanism", "other", "other_value") if name in cells}
+    say(cells.fillna(texts).to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")
     campaign = estimates.campaign
     published = published_by([(campaign, tally)], [arrivals])
     tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
+    if not campaign.label:
+        return
     if any(question.classes is not None for question in estimates.questions):
         say("\nP(class), pooled from every question that tells it")
         say_table(

@@ -50,7 +50,7 @@ from ldp_aggregator.service.publishing import (
 from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store.contract import ABSENT, REFUSED, CampaignState, StoreError
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import MOMENTS, SCORE
+from ldp_protocols.document.authored import MOMENTS, SCORE, STATISTICS
 from ldp_protocols.errors import LdpError
 
 MOST_LIARS: Final = 1_000_000
@@ -171,14 +171,15 @@ def _verdict(
     liars: int,
     status: str,
 ) -> dict[str, Answer] | None:
-    """Return the answers at the top of the page, of a campaign whose devices tell classes and values."""
-    if shown is None or shown.prior is None:
+    """Return the answers at the top of the page, of a campaign whose devices tell classes or values."""
+    if shown is None or not shown.findings:
         return None
+    shares = shown.findings if shown.prior is None else [shown.prior]
     width = max((one.reached for one in shown.questions if one.is_share and one.reached is not None), default=math.inf)
     return {
         "health": health(status, state.reports, refused, width, readings.wrong_with(state.id)),
         "quality": quality(models),
-        "lies": lies(liars, shown.devices, shown.prior, refused),
+        "lies": lies(liars, shown.devices, shares, refused),
     }
 
 
@@ -198,6 +199,9 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     reached = precisions(campaign, devices, numbers, estimates)
     if campaign.asks == SCORE:
         return Shown(devices, reached, promised, more)
+    if campaign.asks == STATISTICS:
+        findings = of_features(estimates, None, liars)
+        return Shown(devices, reached, promised, more, None, findings, over_time(campaign, released))
     try:
         belief = believed(estimates)
     except ValueError:  # More than can be believed together; whoever trains is told.

@@ -14,7 +14,7 @@ from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, render
 from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.store.contract import CampaignState
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import MODEL, SCORE
+from ldp_protocols.document.authored import MODEL, SCORE, STATISTICS
 from ldp_protocols.features import Feature
 
 MOST_KEPT: Final = 32
@@ -75,7 +75,7 @@ def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Source
         questions=[(subject(campaign, question), question) for question in campaign.questions],
         learns=_learns(campaign, "records" if state.federated else "devices"),
         is_archived=sources.is_archived and not state.federated,
-        has_lab=campaign.asks == MODEL and not state.federated,
+        has_lab=campaign.asks in (MODEL, STATISTICS) and not state.federated,
         session=None,
     ).encode()
 
@@ -93,6 +93,10 @@ def _learns(campaign: Campaign, of: str) -> str:
     classes = ", ".join(campaign.label.classes)
     if campaign.asks == SCORE:
         return f"How often each of several models is right, over all {of} together, and the one that is chosen by that."
+    if campaign.asks == STATISTICS:
+        return (
+            f"How often each answer is given, and averages of numbers, over all {of} together. No model is made of it."
+        )
     if campaign.asks != MODEL:
         return f"Sums over all {of}, from which a later campaign is prepared."
     return f"How often each answer goes with each of {classes}, over all {of} together, and a model made of that."

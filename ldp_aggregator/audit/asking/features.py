@@ -103,6 +103,12 @@ KINDS: Final[dict[str, type[AskedFeature]]] = {"categorical": AskedFeature, "con
 """By the names in documents and in models."""
 
 
+def classes_of(document: Mapping[str, Any]) -> list[Any]:
+    """The classes that a document declares; None alone where it has no label."""
+    label = document.get("label")
+    return [None] if label is None else list(label["classes"])
+
+
 def feature_of(declared: Mapping[str, Any]) -> AskedFeature:
     """A declared feature as it is asked. Raises ValueError for one of a kind that is not in the table."""
     kind = declared["kind"]

@@ -22,13 +22,14 @@ from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
 from ldp_aggregator.dashboard.drawing.plots import MARKS, Bar, Drawn, Line, interval_plot, series_plot
 from ldp_aggregator.dashboard.drawing.words import counted, percent
 from ldp_aggregator.dashboard.page_sources import Refused
-from ldp_aggregator.estimation.cells import Z_95, cell_names
+from ldp_aggregator.estimation.cells import Z_95, cell_names, cell_places
 from ldp_aggregator.estimation.estimates import Estimates
+from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_aggregator.learning.series import INTERVALS_MEAN, QuestionSeries, series_of
 from ldp_protocols import Campaign
-from ldp_protocols.document.questions import LABEL, PAIR
+from ldp_protocols.document.questions import JOINT, LABEL, PAIR
 from ldp_protocols.features import Feature, NumericFeature
 
 Array = NDArray[np.float64]
@@ -76,6 +77,10 @@ class FeatureFigure:
     def has_values(self) -> bool:
         return any(row.value is not None for row in self.rows)
 
+    @property
+    def has_classes(self) -> bool:
+        return any(row.of_class for row in self.rows)
+
 
 def believed(estimates: Estimates) -> Posterior:
     """Beliefs of a model on the campaign's discrete features and classes now."""
@@ -99,8 +104,10 @@ def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Featu
     return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
 
 
-def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[FeatureFigure]:
-    """One for every asked feature, those first that are believed to tell most of the class."""
+def of_features(estimates: Estimates, posterior: Posterior | None, liars: int) -> list[FeatureFigure]:
+    """One for every asked feature, those first that are believed to tell most of the class; without a label, where
+    nothing is believed but what was told, of features that were asked together, too.
+    """
     found = []
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(estimates.campaign.asked):
@@ -108,15 +115,23 @@ def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[
             found.append(_distribution(estimates, posterior, feature, liars, place))
         elif feature.moments is not None and feature.name in estimates.moments:
             found.append(_gaussian(estimates, posterior, feature.moments, liars, place))
+    found += [_together(estimates, one, liars) for one in estimates.questions if one.question.kind == JOINT]
     return sorted(found, key=lambda one: -one.told)
 
 
 def _distribution(
-    estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int
+    estimates: Estimates, posterior: Posterior | None, feature: Feature, liars: int, place: int
 ) -> FeatureFigure:
-    """P(value | class)."""
-    belief = posterior.features[feature.name]
-    shares = belief.cells_of(belief.mean[None])[0]
+    """P(value | class); without a label P(value)."""
+    if posterior is None:
+        processed, told = estimates.asking(feature.name, PAIR).processed, 0.0
+        shares = np.zeros(0) if processed is None else processed
+        says = "The share of devices that have each value." + _median_told(estimates, feature)
+    else:
+        belief = posterior.features[feature.name]
+        shares = belief.cells_of(belief.mean[None])[0]
+        told = _bits(posterior.classes.value, shares)
+        says = f"Of the devices of each class, the share that has each value.{_told_of(told)}"
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
     names = feature.cell_names
     cells, known = table.cells, np.isfinite(table.cells.variance)
@@ -131,16 +146,34 @@ def _distribution(
     places = ((value, of_class) for value in names for of_class in classes)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
-    told = _bits(posterior.classes.value, shares)
-    says = f"Of the devices of each class, the share that has each value.{_told_of(told)}"
     if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     says += _missing_told(estimates, feature.name)
-    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes, told)
+    unit = "share of the class" if posterior else "share of devices"
+    return _shares(f"feature-{place}", feature.name, says, unit, table.pair.n, rows, classes, told)
+
+
+def _together(estimates: Estimates, one: QuestionEstimate, liars: int) -> FeatureFigure:
+    """P(value, value of other) of two features that are asked together."""
+    names = [f"{place['value']}, {place['other_value']}" for place in cell_places(estimates.campaign, one.question)]
+    moved = np.minimum(liars * estimates.per_liar[one.question.index], 1.0) if liars else np.zeros(len(names))
+    numbers = (one.cells.value if one.processed is None else one.processed, one.cells.value, one.cells.low)
+    columns = [column.tolist() for column in (*numbers, one.cells.high, moved)]
+    rows = [Row(name, "", *row) for name, *row in zip(names, *columns, strict=True)]
+    by_chance = next(row["p_value"] for row in estimates.summaries() if row.get("question") == one.question.index)
+    says = f"The share of devices that have both. Features that tell nothing of each other look so in {by_chance:.2g}."
+    key, title = f"joint-{one.question.index}", f"{one.question.feature} and {one.question.other}"
+    return _shares(key, title, says, "share of devices", one.n, rows, estimates.campaign.label.classes)
+
+
+def _median_told(estimates: Estimates, feature: Feature) -> str:
+    if feature.number is None or not estimates.asking(feature.name, PAIR).n:
+        return ""
+    return " Median: {:.4g} (95 % interval {:g} to {:g}).".format(*estimates.quantile(feature.name))
 
 
 def _gaussian(
-    estimates: Estimates, posterior: Posterior, feature: NumericFeature, liars: int, place: int
+    estimates: Estimates, posterior: Posterior | None, feature: NumericFeature, liars: int, place: int
 ) -> FeatureFigure:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
@@ -149,9 +182,14 @@ def _gaussian(
         Row(None, name, mean, mean, mean - wide, mean + wide, moves)
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
     ]
-    deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
-    told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
-    says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}.{_told_of(told)}"
+    if posterior is None:
+        deviation, told = moments.deviation, 0.0
+        value, low, high = (float(part[0]) for part in (deviation.value, deviation.low, deviation.high))
+        says = f"The mean. Standard deviation: {value:.3g} (95 % interval {low:.3g} to {high:.3g})."
+    else:
+        deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
+        told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
+        says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}.{_told_of(told)}"
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
     says += _missing_told(estimates, feature.name)
@@ -264,7 +302,8 @@ def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
             names = cell_names(campaign, one.question) or []
             for place, of_class in enumerate(classes):
                 lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
-                title = f"{one.question.feature} and {campaign.label.name} = {of_class}"
+                about = f" and {campaign.label.name} = {of_class}" if campaign.label else ""
+                title = f"{one.question.feature}{about}"
                 yield _figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 
@@ -368,13 +407,15 @@ def quality(models: Sequence[ModelRow]) -> Answer:
     return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))
 
 
-def lies(liars: int, devices: int, prior: FeatureFigure | None, refused: Sequence[Refused]) -> Answer:
-    """Tell how far ``liars`` can have moved the classes, and whether devices contradict themselves."""
+def lies(liars: int, devices: int, shares: Sequence[FeatureFigure], refused: Sequence[Refused]) -> Answer:
+    """Tell how far ``liars`` can have moved ``shares`` (of classes; of values without a label), and whether devices
+    contradict themselves.
+    """
     conflicts = sum(one.number for one in refused if one.code == CONFLICT)
-    moved = max((row.moved for row in prior.rows), default=math.nan) if prior is not None and prior.n else math.nan
+    moved = max((row.moved for one in shares if one.n and one.is_share for row in one.rows), default=math.nan)
     if not math.isfinite(moved) or not devices:
         return Answer(GOOD, "Nothing to move yet", "Too few reports.")
-    says = f"{counted(liars, 'liar')} of {counted(devices, 'device')} can have moved the shares of the classes so far."
+    says = f"{counted(liars, 'liar')} of {counted(devices, 'device')} can have moved the shares so far."
     if conflicts:
         return Answer(
             LOOK, f"± {100 * moved:.1f} points", f"{says} {counted(conflicts, 'report')} came twice, differently."

@@ -7,7 +7,7 @@ public struct Label: Sendable {
     private let declared: Declared
     init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
     /// The position of the class that a value means; nil for one that is not declared.
-    func index(of value: Meaning) -> Int? { declared[value] }
+    func index(of value: Meaning) -> Int? { if case .nothing = value { declared[""] } else { declared[value] } }
     func isLike(_ other: Label) -> Bool { [name].exact == [other.name].exact && classes.exact == other.classes.exact }
 }
 

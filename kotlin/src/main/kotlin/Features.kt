@@ -12,7 +12,7 @@ data class Label(val name: String, val classes: List<String>) {
     private val declared by lazy { Declared(classes) }
 
     /** The position of the class that a value means; null for one that is not declared. */
-    fun indexOf(value: Any?): Int? = declared[value]
+    fun indexOf(value: Any?): Int? = declared[value ?: ""]
 }
 
 /** Something that a campaign knows of people, by the name that it has in records. Nobody else knows what kind it is. */
