@@ -20,7 +20,8 @@ from ldp_aggregator import estimate
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 
-DEVICES, REPEATS = 20_000, 8
+DEVICES, REPEATS, DRAWS = 20_000, 8, 10
+"""Tables of each epsilon; on each, so many draws of this project's noise, and one of the others'."""
 SIZES = (2, 2, 3, 4, 5, 8, 12, 20)
 PEER = Path(__file__).parent / "peers" / "frequencies.py"
 
@@ -55,7 +56,8 @@ def main(python):
             truth = [
                 np.bincount(column, minlength=size) / DEVICES for column, size in zip(records.T, SIZES, strict=True)
             ]
-            unbiased, processed = (error(one, truth) for one in ours(records, epsilon, seed))
+            drawn = [ours(records, epsilon, DRAWS * seed + draw) for draw in range(DRAWS)]
+            unbiased, processed = (np.mean([error(one[way], truth) for one in drawn]) for way in (0, 1))
             with tempfile.TemporaryDirectory() as folder:
                 np.save(f"{folder}/records.npy", records)
                 command = [python, str(PEER), f"{folder}/records.npy", str(epsilon), str(seed)]

@@ -72,7 +72,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
     """A draft's or document's label; :data:`NO_LABEL` where it has none."""
     if value is None:
         return NO_LABEL
-    fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
+    fields = Fields(value, "label", refuse)
     label = Label(
         name=fields.text("name"),
         classes=declared_texts(fields, "classes", MOST_CLASSES),

@@ -81,7 +81,7 @@ def test_without_a_model_or_without_its_word_nothing_is_claimed(models):
 
 async def test_the_page_answers_at_a_glance_and_takes_one_device_in_a_hundred_to_lie(dashboard):
     for reports, found in ((0, []), (100, refused(2, "conflicting-report"))):
-        assert lies(1, reports, None, found).text == "Nothing to move yet"
+        assert lies(1, reports, [], found).text == "Nothing to move yet"
     campaign = await dashboard.publish()
     text = await dashboard.page(campaign)
     assert "No model yet" in text

@@ -54,6 +54,29 @@ async def test_a_campaigns_page_shows_every_feature_with_a_table_of_its_numbers(
     assert 'class="reach"' not in await dashboard.page(campaign, "?liars=0"), "lies widen what an estimate can be"
 
 
+async def test_without_a_label_pages_speak_of_answers_and_no_model_is_offered(dashboard):
+    campaign = await dashboard.publish(label=None, pairs=[["age", "income"]])
+    people = await dashboard.people_page(campaign)
+    assert "averages of numbers, over all devices together. No model is made of it." in people
+    assert "The model, which it downloads" not in people
+    assert "missed_payment" not in people
+    for reports in (0, 60):
+        await dashboard.answer(campaign, reports)
+        page = await dashboard.page(campaign)
+        assert "/train" not in page
+        assert ">Models<" not in page
+        assert "Is it healthy?" in page
+        assert "How good is the model?" not in page
+        assert "No device has answered this yet." in page or reports
+    for found in ("age", "income", "hours", "age and income"):
+        assert f'aria-label="Table of {found}"' in page
+    assert "Standard deviation: " in page
+    assert "Median: " in page
+    assert '<th scope="col">Class</th>' not in page
+    status, text = await dashboard.act(campaign, "train")
+    assert (status, "has no label to learn a model of; what it tells is in its estimates" in text) == (409, True)
+
+
 async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
     campaign = await dashboard.publish()
     status, text = await dashboard.act(campaign, "train")

@@ -218,12 +218,12 @@ def prior(n, moved):
 
 def test_lies_move_the_classes_by_the_most_and_what_came_twice_differently_alone_is_a_conflict():
     found = [refused(3), refused(2, "conflicting-report"), refused(4, "conflicting-report")]
-    answer = figures.lies(5, 500, prior(500, (0.01, 0.034)), found)
+    answer = figures.lies(5, 500, [prior(500, (0.01, 0.034))], found)
     assert (answer.mood, answer.text) == ("look", "± 3.4 points")
     assert answer.says.startswith("5\u00a0liars of 500\u00a0devices can have moved")
     assert answer.says.endswith("6\u00a0reports came twice, differently.")
-    answer = figures.lies(1, 100, prior(100, (0.01, 0.034)), found[:1])
+    answer = figures.lies(1, 100, [prior(100, (0.01, 0.034))], found[:1])
     assert answer.mood == "good"
     assert answer.says.endswith(" Nothing came twice with another answer.")
-    for nothing in ((100, prior(0, (0.01, 0.01))), (0, prior(9, (0.01, 0.01))), (100, prior(9, (0.1, math.inf)))):
-        assert figures.lies(1, *nothing, []).text == "Nothing to move yet"
+    for devices, told in ((100, prior(0, (0.01, 0.01))), (0, prior(9, (0.01, 0.01))), (100, prior(9, (0.1, math.inf)))):
+        assert figures.lies(1, devices, [told], []).text == "Nothing to move yet"
