@@ -145,13 +145,14 @@ LOCK = $(TOOLS)/bin/uv pip compile -q --upgrade --python-version 3.13 --python-p
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
   --no-emit-package ldp-bayes --no-emit-package ldp-bayes-client
 
+IMAGES := aggregator relay issuer
+
 lock: $(TOOLS)/.installed
-	$(LOCK) deploy/image/requirements.in --output-file deploy/image/requirements.txt
-	$(LOCK) deploy/image/build.in --output-file deploy/image/build.txt
+	for one in $(IMAGES) build; do $(LOCK) deploy/image/$$one.in --output-file deploy/image/$$one.txt || exit 1; done
 
 sbom: $(TOOLS)/.installed
 	@mkdir -p build
-	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
+	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/aggregator.txt --pyproject pyproject.toml \
 	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
 	printf './deploy/client-wheel' | $(LOCK) - --output-file build/client.txt
 	printf './deploy/client-wheel\n.[aggregator]' | $(LOCK) - --output-file build/aggregator.txt

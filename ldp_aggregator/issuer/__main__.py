@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 PROGRAM: Final = "ldp-issuer"
+HOST: Final = "127.0.0.1"
 
 
 class NotInstalledError(LdpError):
@@ -55,9 +56,17 @@ def make_parser() -> Parser:
         "--operations-port",
         type=_port,
         metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1 (default: nowhere)",
+        help="answer /healthz, /readyz and /metrics there (default: nowhere)",
     )
-    parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="on 127.0.0.1 (default: 8091)")
+    parser.add_argument(
+        "--operations-host", default=HOST, metavar="HOST", help="the address for that (default: %(default)s)"
+    )
+    parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="port to listen on (default: 8091)")
+    parser.add_argument(
+        "--host",
+        default=HOST,
+        help="address to listen on, which the proxy alone may reach: its word says who asks (default: %(default)s)",
+    )
     return parser
 
 
@@ -95,8 +104,9 @@ def _issue(options: argparse.Namespace) -> None:
 
             issuer = TokenIssuer(keys[0], options.people, options.tokens, *keys[1:])
             service = Service(issuer, options.person_header)
-            with logged_to_standard_error("warning"):
-                asyncio.run(serve(service, options.port, options.operations_port))
+            operations = None if options.operations_port is None else (options.operations_host, options.operations_port)
+            with logged_to_standard_error("info"):
+                asyncio.run(serve(service, (options.host, options.port), operations))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 

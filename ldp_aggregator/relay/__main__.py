@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
 import threading
@@ -17,18 +18,24 @@ from ldp_aggregator.relay.door import Door
 from ldp_aggregator.relay.forwarding import Relay
 from ldp_aggregator.relay.gateway import Admission, Gateway, watching_routes
 from ldp_aggregator.relay.mixing import Mixing
+from ldp_aggregator.server.log import logged_to_standard_error
+from ldp_client.delivery.schedule import Event
+from ldp_client.errors import TransportError
 from ldp_protocols.command_line import Parser, add_version, run_command
 from ldp_protocols.errors import LdpError
 
 PROGRAM: Final = "ldp-relay"
+LOG: Final = logging.getLogger(__name__)
+AGAIN_SECONDS: Final = 2.0
+"""Before an aggregator that is not up is asked again for the campaign."""
 
 
 def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="Serve devices like an aggregator would, mix what they send, and forward it in large batches. An "
-        "upload is acknowledged when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after "
-        "the next start.",
+        "upload is acknowledged when it is on disk. Waits for an aggregator that is not up. Stops on SIGTERM or "
+        "Ctrl-C; what is queued then is forwarded after the next start.",
         examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
     )
     add_version(parser)
@@ -68,7 +75,10 @@ def make_parser() -> Parser:
         "--operations-port",
         type=int,
         metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1; 0 takes a free one (default: nowhere)",
+        help="answer /healthz, /readyz and /metrics there; 0 takes a free one (default: nowhere)",
+    )
+    parser.add_argument(
+        "--operations-host", default="127.0.0.1", metavar="HOST", help="the address for that (default: %(default)s)"
     )
     parser.add_argument(
         "--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one"
@@ -102,32 +112,68 @@ def _relay(options: argparse.Namespace) -> int:
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
         mixing=Mixing(**said) if said else None,
+        on_event=_Told(options.campaign_id),
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
-    rule = relay.rule()
-    with ExitStack() as stack:
+    with logged_to_standard_error("info"), ExitStack() as stack:
+        together = _rule(relay)
         listen = partial(Gateway, relay, admission=_check(options.admission))
         gateway = stack.enter_context(_listening(listen, options.host, options.port))
         watched = ""
         if options.operations_port is not None:
-            routes = watching_routes(relay, gateway.counts)
-            watching = stack.enter_context(_listening(partial(Door, routes), "127.0.0.1", options.operations_port))
+            watch = partial(Door, watching_routes(relay, gateway.counts))
+            watching = stack.enter_context(_listening(watch, options.operations_host, options.operations_port))
             threading.Thread(target=watching.serve_forever, daemon=True).start()
             stack.callback(watching.shutdown)
-            watched = f", watched on 127.0.0.1:{watching.server_port}"
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+            watched = f", watched on {options.operations_host}:{watching.server_port}"
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
         relay.start(first_delay=options.gather)
-        together = f"reports of at least {rule.least_batch} devices together"
-        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+        told = "waiting for the aggregator" if together is None else f"forwarding {together}"
+        print(f"{told}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
         try:
-            gateway.serve_forever()
-        except KeyboardInterrupt:
-            return 0
+            while together is None and not stop.wait(AGAIN_SECONDS):
+                if (together := _rule(relay)) is not None:
+                    LOG.info(f"forwarding {together}", extra={"campaign": options.campaign_id})
+            stop.wait()
         finally:
+            LOG.info("stopping", extra={"campaign": options.campaign_id})
+            gateway.shutdown()
             gateway.socket.close()
             gateway.finish()
             relay.close()
+        LOG.info("stopped", extra={"campaign": options.campaign_id})
     return 0
+
+
+def _rule(relay: Relay) -> str | None:
+    """What leaves together; None while the aggregator is not up. Raises LdpError where there will be none."""
+    try:
+        return f"reports of at least {relay.rule().least_batch} devices together"
+    except TransportError as error:
+        if error.status is not None and error.status < 500:
+            raise
+        LOG.warning("waiting for the aggregator", extra={"campaign": relay.campaign_id, "reason": str(error)})
+        return None
+
+
+class _Told:
+    """Writes into the log that nothing can be forwarded, once, and that it goes on."""
+
+    def __init__(self, campaign_id: str) -> None:
+        self._campaign_id, self._problem = campaign_id, ""
+
+    def __call__(self, event: Event) -> None:
+        told = {"campaign": self._campaign_id, "reason": event.code or ""}
+        if event.kind in ("dropped", "quarantined"):
+            LOG.error("%d reports are %s", event.count, event.kind, extra=told)
+        elif event.kind == "sent" and self._problem:
+            LOG.info("forwarding again", extra={"campaign": self._campaign_id})
+        elif event.kind in ("retry", "problem") and self._problem != event.code:
+            LOG.warning("nothing is forwarded", extra=told)
+        self._problem = {"sent": ""}.get(event.kind, told["reason"])
 
 
 def _check(name: str | None) -> Admission | None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -89,13 +90,24 @@ class PostgresConnection:
 
 
 @contextmanager
-def _reaching() -> Iterator[None]:
+def _reaching(address: str) -> Iterator[None]:
     """Raises StoreError where a connection cannot be made."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
         # The message of a wrong address may hold the address, and that a password.
-        raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
+        raise StoreError(f"the database{_place(address)} cannot be reached ({type(error).__name__})") from None
+
+
+def _place(address: str) -> str:
+    """Where the database is, as far as no password can be a part of that."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    place = parts.netloc.rpartition("@")[2]
+    is_sure = "@" not in parts.path + parts.query + parts.fragment
+    return f" at {place}" if place and is_sure else ""
 
 
 class Sessions:
@@ -120,7 +132,7 @@ class Sessions:
                 **({"default_transaction_read_only": "on"} if read_only else {}),
             },
         }
-        with _reaching():
+        with _reaching(address):
             pool = await asyncpg.create_pool(address, min_size=1, max_size=MOST_CONNECTIONS, reset=_leave, **options)
         sessions = cls(pool, clock, options)
         try:
@@ -133,7 +145,7 @@ class Sessions:
 
     async def reconnect(self, address: str) -> None:
         """Make every further connection to this address, if one can be made. Raises StoreError."""
-        with _reaching():
+        with _reaching(address):
             await (await asyncpg.connect(address, **self._options)).close()
         self._pool.set_connect_args(address, **self._options)
         await self._pool.expire_connections()

@@ -93,3 +93,30 @@ def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_tim
     assert first.is_alive()
     answer.set()
     first.join(PATIENCE)
+
+
+def test_a_relay_waits_for_an_aggregator_that_is_not_up_says_so_in_its_log_and_forwards_nothing_meanwhile(
+    campaign, tmp_path, served_later
+):
+    """Its doors are open: devices are told to come back, and whoever watches it that it is not ready."""
+    url, begin = served_later
+    line = [sys.executable, "-m", "ldp_aggregator.relay", url, campaign.id, "--storage", str(tmp_path / "relay.db")]
+    line += ["--port", "0", "--operations-port", "0", "--least-batch", "2"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            told = process.stdout.readline()
+            ports = re.search(r"^waiting for the aggregator, relaying on (\S+), watched on (\S+)$", told)
+            first = json.loads(process.stderr.readline())
+            assert (first["level"], first["event"]) == ("warning", "waiting for the aggregator")
+            assert url.removeprefix("http://") in first["reason"]
+            asked = {f"http://{ports[2]}/healthz": 200, f"http://{ports[2]}/readyz": 503}
+            for address, status in {**asked, f"http://{ports[1]}/v1/campaigns/{campaign.id}": 503}.items():
+                assert status_of(address) == status
+            begin()
+            told = json.loads(next(line for line in process.stderr if "forwarding" in line))
+            assert told["event"] == "forwarding reports of at least 2 devices together"
+            assert status_of(f"http://{ports[2]}/readyz") == 200
+        finally:
+            process.terminate()
+            assert [json.loads(line)["event"] for line in process.stderr] == ["stopping", "stopped"]
+            assert process.wait(20) == 0
