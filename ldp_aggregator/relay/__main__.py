@@ -25,8 +25,8 @@ from ldp_protocols.command_line import Parser, add_version, run_command
 from ldp_protocols.errors import LdpError
 
 PROGRAM: Final = "ldp-relay"
-LOG: Final = logging.getLogger(__name__)
-AGAIN_SECONDS: Final = 2.0
+LOG: Final = logging.getLogger("ldp_aggregator.relay")
+AGAIN_SECONDS: Final = 1.0
 """Before an aggregator that is not up is asked again for the campaign."""
 
 
@@ -116,7 +116,7 @@ def _relay(options: argparse.Namespace) -> int:
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     with logged_to_standard_error("info"), ExitStack() as stack:
-        together = _rule(relay)
+        together = _rule(relay, say_why=True)
         listen = partial(Gateway, relay, admission=_check(options.admission))
         gateway = stack.enter_context(_listening(listen, options.host, options.port))
         watched = ""
@@ -148,14 +148,15 @@ def _relay(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rule(relay: Relay) -> str | None:
+def _rule(relay: Relay, *, say_why: bool = False) -> str | None:
     """What leaves together; None while the aggregator is not up. Raises LdpError where there will be none."""
     try:
         return f"reports of at least {relay.rule().least_batch} devices together"
     except TransportError as error:
         if error.status is not None and error.status < 500:
             raise
-        LOG.warning("waiting for the aggregator", extra={"campaign": relay.campaign_id, "reason": str(error)})
+        if say_why:
+            LOG.warning("waiting for the aggregator", extra={"campaign": relay.campaign_id, "reason": str(error)})
         return None
 
 

@@ -3,7 +3,16 @@ a file that another process really holds, a thread that does, and a server that 
 """
 
 import inspect
+import json
+import re
+import socket
+import subprocess
+import sys
 import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from holding import PATIENCE, code_of, held, returned, silent_server
@@ -95,11 +104,40 @@ def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_tim
     first.join(PATIENCE)
 
 
+class Documents(BaseHTTPRequestHandler):
+    """Answers with a document, whatever is asked."""
+
+    def __init__(self, document, *arguments):
+        self.document = document
+        super().__init__(*arguments)
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self.document)))
+        self.end_headers()
+        self.wfile.write(self.document)
+
+    def log_message(self, *_):
+        """Silent."""
+
+
+def status_of(address):
+    try:
+        with urlopen(address, timeout=20) as answer:
+            return answer.status
+    except HTTPError as refused:
+        refused.close()
+        return refused.code
+
+
 def test_a_relay_waits_for_an_aggregator_that_is_not_up_says_so_in_its_log_and_forwards_nothing_meanwhile(
-    campaign, tmp_path, served_later
+    campaign, tmp_path
 ):
     """Its doors are open: devices are told to come back, and whoever watches it that it is not ready."""
-    url, begin = served_later
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        place = bound.getsockname()
+    url = f"http://127.0.0.1:{place[1]}"
     line = [sys.executable, "-m", "ldp_aggregator.relay", url, campaign.id, "--storage", str(tmp_path / "relay.db")]
     line += ["--port", "0", "--operations-port", "0", "--least-batch", "2"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -112,8 +150,9 @@ def test_a_relay_waits_for_an_aggregator_that_is_not_up_says_so_in_its_log_and_f
             asked = {f"http://{ports[2]}/healthz": 200, f"http://{ports[2]}/readyz": 503}
             for address, status in {**asked, f"http://{ports[1]}/v1/campaigns/{campaign.id}": 503}.items():
                 assert status_of(address) == status
-            begin()
-            told = json.loads(next(line for line in process.stderr if "forwarding" in line))
+            with HTTPServer(place, partial(Documents, campaign.document)) as aggregator:
+                aggregator.handle_request()
+                told = json.loads(process.stderr.readline())
             assert told["event"] == "forwarding reports of at least 2 devices together"
             assert status_of(f"http://{ports[2]}/readyz") == 200
         finally:
