@@ -129,7 +129,6 @@ def _relay(options: argparse.Namespace) -> int:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        relay.start(first_delay=options.gather)
         told = "waiting for the aggregator" if together is None else f"forwarding {together}"
         print(f"{told}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
@@ -137,6 +136,7 @@ def _relay(options: argparse.Namespace) -> int:
             while together is None and not stop.wait(AGAIN_SECONDS):
                 if (together := _rule(relay)) is not None:
                     LOG.info(f"forwarding {together}", extra={"campaign": options.campaign_id})
+            relay.start(first_delay=options.gather)
             stop.wait()
         finally:
             LOG.info("stopping", extra={"campaign": options.campaign_id})
