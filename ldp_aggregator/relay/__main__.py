@@ -28,6 +28,8 @@ PROGRAM: Final = "ldp-relay"
 LOG: Final = logging.getLogger("ldp_aggregator.relay")
 AGAIN_SECONDS: Final = 1.0
 """Before an aggregator that is not up is asked again for the campaign."""
+AGAIN_TIMEOUT: Final = 10.0
+"""Seconds that it has to answer; a stop waits for it, too."""
 
 
 def make_parser() -> Parser:
@@ -104,6 +106,7 @@ def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
+    told = _Told(options.campaign_id)
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -112,11 +115,14 @@ def _relay(options: argparse.Namespace) -> int:
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
         mixing=Mixing(**said) if said else None,
-        on_event=_Told(options.campaign_id),
+        on_event=told,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     with logged_to_standard_error("info"), ExitStack() as stack:
-        together = _rule(relay, say_why=True)
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        together = _rule(relay, told)
         listen = partial(Gateway, relay, admission=_check(options.admission))
         gateway = stack.enter_context(_listening(listen, options.host, options.port))
         watched = ""
@@ -126,15 +132,12 @@ def _relay(options: argparse.Namespace) -> int:
             threading.Thread(target=watching.serve_forever, daemon=True).start()
             stack.callback(watching.shutdown)
             watched = f", watched on {options.operations_host}:{watching.server_port}"
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        told = "waiting for the aggregator" if together is None else f"forwarding {together}"
-        print(f"{told}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+        does = "waiting for the aggregator" if together is None else f"forwarding {together}"
+        print(f"{does}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         try:
             while together is None and not stop.wait(AGAIN_SECONDS):
-                if (together := _rule(relay)) is not None:
+                if (together := _rule(relay, told)) is not None:
                     LOG.info(f"forwarding {together}", extra={"campaign": options.campaign_id})
             relay.start(first_delay=options.gather)
             stop.wait()
@@ -148,23 +151,28 @@ def _relay(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rule(relay: Relay, *, say_why: bool = False) -> str | None:
+def _rule(relay: Relay, told: _Told) -> str | None:
     """What leaves together; None while the aggregator is not up. Raises LdpError where there will be none."""
     try:
-        return f"reports of at least {relay.rule().least_batch} devices together"
+        return f"reports of at least {relay.rule(timeout=AGAIN_TIMEOUT).least_batch} devices together"
     except TransportError as error:
         if error.status is not None and error.status < 500:
             raise
-        if say_why:
-            LOG.warning("waiting for the aggregator", extra={"campaign": relay.campaign_id, "reason": str(error)})
+        told.waiting(str(error))
         return None
 
 
 class _Told:
-    """Writes into the log that nothing can be forwarded, once, and that it goes on."""
+    """Writes into the log why nothing can be forwarded, once for each reason, and that it goes on."""
 
     def __init__(self, campaign_id: str) -> None:
         self._campaign_id, self._problem = campaign_id, ""
+
+    def waiting(self, reason: str) -> None:
+        """For an aggregator that has not been reached yet."""
+        if reason != self._problem:
+            LOG.warning("waiting for the aggregator", extra={"campaign": self._campaign_id, "reason": reason})
+        self._problem = reason
 
     def __call__(self, event: Event) -> None:
         told = {"campaign": self._campaign_id, "reason": event.code or ""}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
@@ -107,7 +109,9 @@ def _place(address: str) -> str:
         return ""
     place = parts.netloc.rpartition("@")[2]
     is_sure = "@" not in parts.path + parts.query + parts.fragment
-    return f" at {place}" if place and is_sure else ""
+    if not place or not is_sure:
+        return ""
+    return f" at {place}" if re.search(r":\d+$", place) else f" at {place}:{os.environ.get('PGPORT', '5432')}"
 
 
 class Sessions:
