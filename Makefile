@@ -14,7 +14,8 @@
 # make release      what a release publishes into dist, built by what is locked with hashes and nothing else
 # make reproducible   builds a release from two clones, and fails where a byte differs
 # make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
-# make image   the container image, where something that builds images is running; otherwise it says that there is none
+# make rehearsal   boots the whole system from its built packages on loopback alone, kills each process under load, puts a backup back, fires alerts
+# make image   the container images, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
 # make kotlin   lints, builds and tests the Kotlin client on a JDK that is here; the compiler comes from the package index, ktlint from npm
 # make swift    builds and tests the Swift client; the compiler is that of Debian 13, from the mirror that apt is set to
@@ -40,6 +41,7 @@ TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
 RELEASE := .venv-release
+REHEARSAL := .venv-rehearsal
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 PROMTOOL := $(TOOLS)/prometheus/usr/bin/promtool
 VITE := $(VENV)/vite/node_modules/vite/package.json
@@ -57,7 +59,7 @@ APART := tests/browser tests/engines tests/flower tests/phones tests/swift tests
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
 
-.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible image docs clean
+.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible rehearsal image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -184,8 +186,11 @@ manifests: $(TOOLS)/.installed $(PROMTOOL)
 	$(PROMTOOL) check rules deploy/prometheus/alerts.yaml
 	$(PROMTOOL) test rules deploy/prometheus/alerts.test.yaml
 
+rehearsal: $(INSTALLED) $(RELEASE)/.installed $(PROMTOOL)
+	$(BIN)/python deploy/rehearsal/rehearse
+
 image:
-	@deploy/image/build ldp-aggregator
+	@deploy/image/build
 
 JAVASCRIPT := javascript/node_modules/.package-lock.json
 
@@ -283,4 +288,4 @@ nightly: $(INSTALLED)
 	.ci/nightly $(STEPS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) $(RELEASE) $(REHEARSAL) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
