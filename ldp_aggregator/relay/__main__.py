@@ -138,7 +138,7 @@ def _relay(options: argparse.Namespace) -> int:
         try:
             while together is None and not stop.wait(AGAIN_SECONDS):
                 if (together := _rule(relay, told)) is not None:
-                    LOG.info(f"forwarding {together}", extra={"campaign": options.campaign_id})
+                    LOG.info("the aggregator is there", extra={"campaign": options.campaign_id})
             relay.start(first_delay=options.gather)
             stop.wait()
         finally:
@@ -177,7 +177,7 @@ class _Told:
     def __call__(self, event: Event) -> None:
         told = {"campaign": self._campaign_id, "reason": event.code or ""}
         if event.kind in ("dropped", "quarantined"):
-            LOG.error("%d reports are %s", event.count, event.kind, extra=told)
+            LOG.error(f"reports are {event.kind}", extra=told)
         elif event.kind == "sent" and self._problem:
             LOG.info("forwarding again", extra={"campaign": self._campaign_id})
         elif event.kind in ("retry", "problem") and self._problem != event.code:

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import datetime
@@ -16,9 +17,10 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from ldp_aggregator.store.clocks import Moment, SteadyClock
-from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
+from ldp_aggregator.store.contract import LOG, STATEMENT, UNAVAILABLE, Clock, StoreError
 from ldp_aggregator.store.sql.published import begin_origin
-from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
+from ldp_aggregator.store.sql.tables import EARLIER, VERSION, Result, Row, check_version, make_tables
+from ldp_aggregator.store.sql.upgrades import NUMBERED, SHARED, carry, refuse_back, written
 
 SCHEMA: Final = "ldp_aggregator"
 
@@ -30,6 +32,8 @@ GIVE_UP_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
+PIECE: Final = 20_000
+"""Ids that are read, or dropped, at once."""
 LOCK_SECONDS: Final = 10
 """Seconds that a statement waits for what somebody else holds."""
 
@@ -82,6 +86,16 @@ class PostgresConnection:
     async def savepoint(self) -> AsyncIterator[None]:
         async with self._raw.transaction():
             yield
+
+    async def carry_ids(self, before: str, number: int, seed: int) -> None:
+        """Copy the ids of a campaign from another schema, each with its check, which begins with ``seed``."""
+        after: bytes | None = b""
+        while after is not None:
+            statement = f"SELECT id, digest FROM {before}.ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3"
+            piece = await self._raw.fetch(statement, number, after, PIECE)
+            records = [(number, one, kept + zlib.crc32(one + kept, seed).to_bytes(4, "little")) for one, kept in piece]
+            await self._raw.copy_records_to_table("ids", records=records, schema_name=SCHEMA)
+            after = piece[-1][0] if piece else None
 
     async def now(self) -> datetime:
         now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
@@ -197,8 +211,7 @@ async def _check_tables(db: PostgresConnection) -> None:
     """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
     if not await _has_tables(db):
         raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
-    found = await db.fetchrow("SELECT version FROM schema_version")
-    check_version(0 if found is None else found[0])
+    check_version(await _version(db))
 
 
 async def _prepare_tables(db: PostgresConnection) -> None:
@@ -211,7 +224,69 @@ async def _prepare_tables(db: PostgresConnection) -> None:
         await make_tables(db, "postgres", _IDS)
         await begin_origin(db)
         await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    version = await _version(db)
+    if version in EARLIER:
+        await _upgrade(db, version)
     await _check_tables(db)
+
+
+async def _version(db: PostgresConnection) -> int:
+    found = await db.fetchrow("SELECT version FROM schema_version")
+    return 0 if found is None else int(found[0])
+
+
+async def _upgrade(db: PostgresConnection, version: int) -> None:
+    """Bring the tables of an earlier version to this one, in one transaction. As they were they stay in a schema of
+    their own, whose comment tells what was written into the new ones. Raises StoreError where an instance runs.
+    """
+    await _alone(db)
+    if await _version(db) != version:  # Another instance did it meanwhile.
+        return
+    kept = f"{SCHEMA}_{version}"
+    await db.execute(f"DROP SCHEMA IF EXISTS {kept} CASCADE")
+    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {kept}")
+    await db.execute(f"CREATE SCHEMA {SCHEMA}")
+    await make_tables(db, "postgres", _IDS)
+    ids = await carry(db, f"{kept}.", "OVERRIDING SYSTEM VALUE")
+    for table, column in NUMBERED.items():  # Numbers of what was deleted are never given again.
+        place = f"pg_get_serial_sequence('{SCHEMA}.{table}', '{column}')"
+        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {kept}.{table}_{column}_seq")
+    for number, name in ids.items():
+        await db.carry_ids(kept, number, zlib.crc32(name.encode()))
+    await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    await db.execute(f"COMMENT ON SCHEMA {kept} IS '{await written(db)}'")
+    LOG.warning("the store was brought to this version")
+
+
+async def _alone(db: PostgresConnection) -> None:
+    """Raises StoreError where an instance runs on the database: it would go on writing what is no more."""
+    for table in (*SHARED, "ids", "schema_version"):
+        await db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+    others = await db.fetchrow(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND query LIKE '/* beat */%'"
+    )
+    if others is not None and others[0]:
+        raise StoreError("an instance runs on this database; stop all of them first, and start those of one version")
+
+
+async def take_back(db: PostgresConnection) -> None:
+    """Make the tables what they were before they were brought to this version. Raises StoreError where an instance
+    runs, or something was written since.
+    """
+    await _alone(db)
+    kept = [f"{SCHEMA}_{version}" for version in EARLIER]
+    found = await db.fetchrow(
+        "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ANY($1::text[]) "
+        "ORDER BY nspname DESC",
+        kept,
+    )
+    if found is None:
+        raise refuse_back(f"there is no schema {' or '.join(kept)}")
+    if found[1] != await written(db):
+        raise refuse_back("something was written since, and would be lost; pg_dump has it")
+    await db.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+    await db.execute(f"ALTER SCHEMA {found[0]} RENAME TO {SCHEMA}")
 
 
 async def _has_tables(db: PostgresConnection) -> bool:

@@ -153,7 +153,7 @@ def test_a_relay_waits_for_an_aggregator_that_is_not_up_says_so_in_its_log_and_f
             with HTTPServer(place, partial(Documents, campaign.document)) as aggregator:
                 aggregator.handle_request()
                 told = json.loads(process.stderr.readline())
-            assert told["event"] == "forwarding reports of at least 2 devices together"
+            assert told["event"] == "the aggregator is there"
             assert status_of(f"http://{ports[2]}/readyz") == 200
         finally:
             process.terminate()
