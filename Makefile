@@ -13,7 +13,8 @@
 # make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
 # make release      what a release publishes into dist, built by what is locked with hashes and nothing else
 # make reproducible   builds a release from two clones, and fails where a byte differs
-# make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
+# make manifests   checks compose and deploy/kubernetes against the schemas of their formats, units and dashboard by their tests, and
+#              deploy/prometheus with promtool, which fires every alert
 # make rehearsal   boots the whole system from its built packages on loopback alone, kills each process under load, puts a backup back, fires alerts
 # make image   the container images, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
@@ -140,6 +141,7 @@ pythons: $(INSTALLED)
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/tools.in
+	@$(TOOLS)/bin/python -m pip install -qq --no-deps docker-compose==1.29.2 # for the schema in it, and nothing else
 	@touch $@
 
 # No header, no annotations, no index: the same file comes out whatever index it was made with.
@@ -180,11 +182,13 @@ $(PROMTOOL): $(TOOLS)/.installed
 	cd $(TOOLS) && dpkg -x prometheus_*.deb prometheus
 	@touch $@
 
-manifests: $(TOOLS)/.installed $(PROMTOOL)
+manifests: $(INSTALLED) $(TOOLS)/.installed $(PROMTOOL)
 	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
+	$(TOOLS)/bin/python deploy/check_compose.py $(TOOLS)/lib/python*/site-packages/compose/config/compose_spec.json
 	$(PROMTOOL) check config deploy/prometheus/prometheus.yml
 	$(PROMTOOL) check rules deploy/prometheus/alerts.yaml
 	$(PROMTOOL) test rules deploy/prometheus/alerts.test.yaml
+	$(BIN)/python $(PYTEST) 70 tests/ldp_aggregator/cli/test_deployment.py tests/ldp_aggregator/server/test_metrics.py
 
 rehearsal: $(INSTALLED) $(RELEASE)/.installed $(PROMTOOL)
 	$(BIN)/python deploy/rehearsal/rehearse
