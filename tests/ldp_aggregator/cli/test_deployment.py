@@ -26,7 +26,8 @@ from ldp_aggregator.service.settings import Limits, Settings, read_settings, var
 ROOT = Path(__file__).resolve().parents[3]
 COMMIT_SECONDS = 10
 """For the last commits, beyond the times to drain and to pause: docs/deployment.md says so."""
-GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "docs" / "deployment.md", *sorted((ROOT / "docs" / "deployment").glob("*.md")))
+GUIDE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 SYSTEMD = ROOT / "deploy" / "systemd"
 UNITS = sorted(SYSTEMD.glob("*.service"))
 MOST_EXPOSED = 20

@@ -4,18 +4,20 @@ at what came out. A page without a stage needs nothing but an empty folder.
 
 import json
 import re
+import shutil
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from answering import answer
-from blocks import ROOT, blocks_of
+from blocks import PAGES, ROOT, blocks_of
 from drafts import draft, number
 from issuing import issuer
 from page_draft import TABLE_DRAFT
 from postgres import database
 
 from ldp_aggregator import train
+from ldp_aggregator.store.sql.tables import EARLIER
 from ldp_client import Classifier, perturb
 from ldp_protocols import Campaign, encode_upload
 from ldp_simulations import simulate
@@ -24,6 +26,7 @@ from ldp_simulations.tables import read_draft
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COLLECT = "https://collect.example.org"
+DEPLOYMENT = sorted(page for page in PAGES if page.startswith("docs/deployment/"))
 
 
 def tables(session, count, *names, draft):
@@ -168,6 +171,23 @@ def deployment(session):
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
     session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
+
+
+def upgrade(session):
+    """The second store is one of the version before; at the end its server is stopped."""
+    publish(session, EXAMPLE, data="store")
+    shutil.copytree(ROOT / "tests" / "stores" / str(EARLIER[-1]), session.folder / "old")
+    places = iter(["store", "old", "old"])
+
+    def place():
+        found = next(places, None)
+        if found is None:
+            session.shell("stop", "the server is stopped")
+        return found or "old"
+
+    session.texts |= {"/var/lib/ldp-aggregator": place, "/backup/before": "before"}
+    yield
+    assert "what it was before the upgrade" in session.of("sh", -1)
 
 
 def trainers(session):
@@ -321,7 +341,8 @@ STAGES = {
     "README.md": readme,
     "deploy/client-wheel/README.md": backend,
     "docs/client.md": client,
-    "docs/deployment.md": deployment,
+    **dict.fromkeys(("docs/deployment.md", *DEPLOYMENT), deployment),
+    "docs/upgrade.md": upgrade,
     "docs/javascript.md": javascript,
     "docs/evaluation.md": evaluation,
     "docs/scale.md": scale,
