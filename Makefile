@@ -7,6 +7,7 @@
 # make flower  the tests of the Flower adapter, with the oldest and the newest Flower that pyproject.toml admits, each in its environment
 # make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
+# make pages   every command and code block of the pages, in their order, with the built wheels and nothing of the checkout importable
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the tests of device and aggregator on every Python that pyproject.toml promises; on the image's, with the image's libraries
 # make lock    the image's dependencies and what builds it and releases, each with the hashes of its files, into deploy/image
@@ -38,6 +39,7 @@ PEERS := .venv-peers
 FLOWER := .venv-flower
 ENGINES := .venv-engines
 OLDEST := .venv-oldest
+EMPTY := .venv-empty
 TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
@@ -60,7 +62,7 @@ APART := tests/browser tests/engines tests/flower tests/phones tests/swift tests
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
 
-.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible rehearsal image docs clean
+.PHONY: setup demo test pages check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible rehearsal image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -106,6 +108,13 @@ engines: $(ENGINES)/.installed
 
 packages: $(INSTALLED)
 	$(BIN)/python $(PYTEST) 16 -m install tests/test_packaging.py tests/test_source_distributions.py
+
+# Each time anew: it is about the wheels of now. Files that pages name are the checkout's, as a reader has them.
+pages: $(INSTALLED)
+	$(PYTHON) -m venv --clear $(EMPTY)
+	$(EMPTY)/bin/python -m pip install -qq ./deploy/client-wheel '.[dev]'
+	cd $(EMPTY) && PYTHONSAFEPATH=1 bin/python -m pytest --rootdir $(CURDIR) --config-file $(CURDIR)/pyproject.toml --fewest 40 -p no:cacheprovider \
+	  -n auto --dist worksteal -k 'page_runs' $(CURDIR)/tests/pages/test_pages.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
@@ -292,4 +301,4 @@ nightly: $(INSTALLED)
 	.ci/nightly $(STEPS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) $(RELEASE) $(REHEARSAL) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(EMPTY) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) $(RELEASE) $(REHEARSAL) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -86,12 +86,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(options: argparse.Namespace) -> None:
     try:
-        from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
+        from ldp_aggregator.issuer.issuing import check_apart, make_issuer_key, public_key, read_issuer_key
 
         keys: list[RSAPrivateKey] = []
         for path in (options.key, options.relay_key):
             if path is not None:
                 keys.append(read_issuer_key(path) if path.exists() else make_issuer_key(path, *keys))
+        if len(keys) > 1:
+            check_apart(*keys)
         named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
             _compare(document, named | {"tokens": options.tokens})

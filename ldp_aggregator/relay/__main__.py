@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import signal
 import sys
 import threading
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _relay(options: argparse.Namespace) -> int:
-    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
+    token = None if options.token_file is None else _token(Path(options.token_file))
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
     told = _Told(options.campaign_id)
@@ -139,7 +140,8 @@ def _relay(options: argparse.Namespace) -> int:
             while together is None and not stop.wait(AGAIN_SECONDS):
                 if (together := _rule(relay, told)) is not None:
                     LOG.info("the aggregator is there", extra={"campaign": options.campaign_id})
-            relay.start(first_delay=options.gather)
+            if together is not None:
+                relay.start(first_delay=options.gather)
             stop.wait()
         finally:
             LOG.info("stopping", extra={"campaign": options.campaign_id})
@@ -149,6 +151,19 @@ def _relay(options: argparse.Namespace) -> int:
             relay.close()
         LOG.info("stopped", extra={"campaign": options.campaign_id})
     return 0
+
+
+def _token(path: Path) -> str:
+    """The token in a file. Raises LdpError."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise LdpError("bad-token", f"--token-file {path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        token = ""
+    if not re.fullmatch(r"[\w.~+/=-]+", token):
+        raise LdpError("bad-token", f"--token-file {path} holds no token: one line, as 'token create' prints it")
+    return token
 
 
 def _rule(relay: Relay, told: _Told) -> str | None:

@@ -104,6 +104,17 @@ def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_tim
     first.join(PATIENCE)
 
 
+@pytest.mark.parametrize("text", [None, b"", b"\xc4", b"two\nlines"])
+def test_a_file_without_a_token_is_named_before_it_listens(text, campaign, tmp_path, capsys):
+    path = tmp_path / "token"
+    if text is not None:
+        path.write_bytes(text)
+    line = ["http://127.0.0.1:1", campaign.id, "--storage", str(tmp_path / "relay.db"), "--token-file", str(path)]
+    assert main(line) == WRONG_USAGE
+    assert f"--token-file {path} " in capsys.readouterr().err
+    assert not (tmp_path / "relay.db").exists()
+
+
 class Documents(BaseHTTPRequestHandler):
     """Answers with a document, whatever is asked."""
 
