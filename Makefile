@@ -113,7 +113,7 @@ packages: $(INSTALLED)
 pages: $(INSTALLED)
 	$(PYTHON) -m venv --clear $(EMPTY)
 	$(EMPTY)/bin/python -m pip install -qq ./deploy/client-wheel '.[dev]'
-	cd $(EMPTY) && PYTHONSAFEPATH=1 bin/python -m pytest --rootdir $(CURDIR) --config-file $(CURDIR)/pyproject.toml --fewest 40 -p no:cacheprovider \
+	cd $(EMPTY) && PYTHONSAFEPATH=1 bin/python -m pytest --rootdir $(CURDIR) --config-file $(CURDIR)/pyproject.toml --fewest 30 -p no:cacheprovider \
 	  -n auto --dist worksteal -k 'page_runs' $(CURDIR)/tests/pages/test_pages.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import DAMAGED, StoreError
 from ldp_aggregator.store.sql.checks import CONTENT, check_of, digest_of
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, VERSION, Row, SqlConnection
 
@@ -42,9 +42,12 @@ async def carry(db: SqlConnection, before: str, numbers: str = "") -> Mapping[in
 
 def _checked(table: str, row: Row, campaign_id: str | None) -> dict[str, Any]:
     values = dict(row)
-    if table in CONTENT:
-        values["digest"] = digest_of(values[CONTENT[table]])
-    return {**values, "checked": check_of(table, values, campaign_id)}
+    try:
+        if table in CONTENT:
+            values["digest"] = digest_of(values[CONTENT[table]])
+        return {**values, "checked": check_of(table, values, campaign_id)}
+    except (ValueError, TypeError, OverflowError):
+        raise StoreError(f"a row of {table} has what nobody wrote; restore a backup", DAMAGED) from None
 
 
 async def written(db: SqlConnection) -> str:

@@ -50,6 +50,8 @@ def upgrade_file(db: sqlite3.Connection, *, keep: bool = True) -> None:
             if kept is not None:
                 write_new(kept / _WRITTEN, finish(written(SqliteConnection(db))).encode())
     except (OSError, StoreError) as error:
+        if keep:
+            shutil.rmtree(file.with_name(KEPT), ignore_errors=True)
         told = f"the store in {file.parent} has another version and cannot be brought to version {VERSION}: {error}"
         raise StoreError(f"{told}; nothing was changed") from error
     finally:

@@ -107,8 +107,23 @@ def test_whatever_fails_the_store_is_as_it_was_and_the_next_try_goes_well(versio
             SqliteStore(folder / FILE_NAME)
     assert version_of(folder) == version
     assert dump(folder) == before
+    assert not (folder / KEPT).exists()
     asyncio.run(SqliteStore(folder / FILE_NAME).close())
     assert version_of(folder) == VERSION
+
+
+@pytest.mark.parametrize("version", EARLIER)
+def test_a_store_of_an_earlier_version_that_is_damaged_is_told_of_and_left_alone(version, data):
+    folder = data(version)
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        db.execute("UPDATE parts SET sums = 1")
+        db.commit()
+    before = dump(folder)
+    with pytest.raises(
+        StoreError, match="a row of parts has what nobody wrote; restore a backup; nothing was changed"
+    ):
+        SqliteStore(folder / FILE_NAME)
+    assert dump(folder) == before
 
 
 @pytest.mark.parametrize("version", EARLIER)
