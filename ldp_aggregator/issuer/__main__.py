@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols import Campaign, LdpError
-from ldp_protocols.command_line import Parser, add_version, between, run_command, say
+from ldp_protocols.command_line import Parser, add_version, between, place, run_command, say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 PROGRAM: Final = "ldp-issuer"
-HOST: Final = "127.0.0.1"
 
 
 class NotInstalledError(LdpError):
@@ -54,28 +53,22 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--operations-port",
-        type=_port,
-        metavar="PORT",
+        type=place,
+        metavar="[HOST:]PORT",
         help="answer /healthz, /readyz and /metrics there (default: nowhere)",
     )
     parser.add_argument(
-        "--operations-host", default=HOST, metavar="HOST", help="the address for that (default: %(default)s)"
-    )
-    parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="port to listen on (default: 8091)")
-    parser.add_argument(
-        "--host",
-        default=HOST,
-        help="address to listen on, which the proxy alone may reach: its word says who asks (default: %(default)s)",
+        "--port",
+        type=place,
+        default=("127.0.0.1", 8091),
+        metavar="[HOST:]PORT",
+        help="where to listen; the proxy alone may reach it, since its word says who asks (default: 127.0.0.1:8091)",
     )
     return parser
 
 
 def _tokens(text: str) -> int:
     return int(between(0, 1025)(text))
-
-
-def _port(text: str) -> int:
-    return int(between(-1, 65536)(text))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -106,9 +99,8 @@ def _issue(options: argparse.Namespace) -> None:
 
             issuer = TokenIssuer(keys[0], options.people, options.tokens, *keys[1:])
             service = Service(issuer, options.person_header)
-            operations = None if options.operations_port is None else (options.operations_host, options.operations_port)
             with logged_to_standard_error("info"):
-                asyncio.run(serve(service, (options.host, options.port), operations))
+                asyncio.run(serve(service, options.port, options.operations_port))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None
 

@@ -22,7 +22,7 @@ from ldp_aggregator.relay.mixing import Mixing
 from ldp_aggregator.server.log import logged_to_standard_error
 from ldp_client.delivery.schedule import Event
 from ldp_client.errors import TransportError
-from ldp_protocols.command_line import Parser, add_version, run_command
+from ldp_protocols.command_line import Parser, add_version, place, run_command
 from ldp_protocols.errors import LdpError
 
 PROGRAM: Final = "ldp-relay"
@@ -45,8 +45,13 @@ def make_parser() -> Parser:
     parser.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
     parser.add_argument("campaign_id", metavar="CAMPAIGN_ID")
     parser.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
+    parser.add_argument(
+        "--port",
+        type=place,
+        default=("127.0.0.1", 8090),
+        metavar="[HOST:]PORT",
+        help="where to listen; port 0 is a free one (default: 127.0.0.1:8090)",
+    )
     parser.add_argument(
         "--least-batch",
         type=int,
@@ -76,12 +81,9 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--operations-port",
-        type=int,
-        metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there; 0 takes a free one (default: nowhere)",
-    )
-    parser.add_argument(
-        "--operations-host", default="127.0.0.1", metavar="HOST", help="the address for that (default: %(default)s)"
+        type=place,
+        metavar="[HOST:]PORT",
+        help="answer /healthz, /readyz and /metrics there; port 0 is a free one (default: nowhere)",
     )
     parser.add_argument(
         "--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one"
@@ -125,16 +127,16 @@ def _relay(options: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: stop.set())
         together = _rule(relay, told)
         listen = partial(Gateway, relay, admission=_check(options.admission))
-        gateway = stack.enter_context(_listening(listen, options.host, options.port))
+        gateway = stack.enter_context(_listening(listen, *options.port))
         watched = ""
         if options.operations_port is not None:
             watch = partial(Door, watching_routes(relay, gateway.counts))
-            watching = stack.enter_context(_listening(watch, options.operations_host, options.operations_port))
+            watching = stack.enter_context(_listening(watch, *options.operations_port))
             threading.Thread(target=watching.serve_forever, daemon=True).start()
             stack.callback(watching.shutdown)
-            watched = f", watched on {options.operations_host}:{watching.server_port}"
+            watched = f", watched on {options.operations_port[0]}:{watching.server_port}"
         does = "waiting for the aggregator" if together is None else f"forwarding {together}"
-        print(f"{does}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+        print(f"{does}, relaying on {options.port[0]}:{gateway.server_port}{watched}", flush=True)
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         try:
             while together is None and not stop.wait(AGAIN_SECONDS):
