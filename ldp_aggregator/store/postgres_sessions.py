@@ -23,6 +23,8 @@ from ldp_aggregator.store.sql.tables import EARLIER, VERSION, Result, Row, check
 from ldp_aggregator.store.sql.upgrades import NUMBERED, SHARED, carry, refuse_back, written
 
 SCHEMA: Final = "ldp_aggregator"
+PROGRAM: Final = "ldp-aggregator"
+"""What sessions are called, with the version of the tables that they write."""
 
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
@@ -144,6 +146,7 @@ class Sessions:
             "command_timeout": COMMAND_SECONDS,
             "timeout": CONNECT_SECONDS,
             "server_settings": {
+                "application_name": f"{PROGRAM} {VERSION}",
                 "synchronous_commit": "on",
                 "search_path": SCHEMA,
                 "lock_timeout": f"{LOCK_SECONDS}s",
@@ -239,9 +242,10 @@ async def _upgrade(db: PostgresConnection, version: int) -> None:
     """Bring the tables of an earlier version to this one, in one transaction. As they were they stay in a schema of
     their own, whose comment tells what was written into the new ones. Raises StoreError where an instance runs.
     """
-    await _alone(db)
+    await _lock(db)
     if await _version(db) != version:  # Another instance did it meanwhile.
         return
+    await _check_alone(db, f"{PROGRAM} {VERSION}")
     kept = f"{SCHEMA}_{version}"
     await db.execute(f"DROP SCHEMA IF EXISTS {kept} CASCADE")
     await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {kept}")
@@ -258,13 +262,20 @@ async def _upgrade(db: PostgresConnection, version: int) -> None:
     LOG.warning("the store was brought to this version")
 
 
-async def _alone(db: PostgresConnection) -> None:
-    """Raises StoreError where an instance runs on the database: it would go on writing what is no more."""
+async def _lock(db: PostgresConnection) -> None:
     for table in (*SHARED, "ids", "schema_version"):
         await db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+
+
+async def _check_alone(db: PostgresConnection, *besides: str) -> None:
+    """Raises StoreError where an instance runs on the database, which would go on writing what is no more. Sessions of
+    this name ``besides`` are those of instances that wait for it; those of version 1 had no name.
+    """
     others = await db.fetchrow(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
-        "AND query LIKE '/* beat */%'"
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
+        "AND pid <> pg_backend_pid() AND (application_name = '' OR application_name LIKE $1) "
+        "AND application_name <> ALL($2::text[])",
+        *(f"{PROGRAM} %", besides),
     )
     if others is not None and others[0]:
         raise StoreError("an instance runs on this database; stop all of them first, and start those of one version")
@@ -274,7 +285,8 @@ async def take_back(db: PostgresConnection) -> None:
     """Make the tables what they were before they were brought to this version. Raises StoreError where an instance
     runs, or something was written since.
     """
-    await _alone(db)
+    await _lock(db)
+    await _check_alone(db)
     kept = [f"{SCHEMA}_{version}" for version in EARLIER]
     found = await db.fetchrow(
         "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ANY($1::text[]) "

@@ -486,21 +486,24 @@ async def test_a_store_of_an_earlier_version_has_all_that_it_had_and_can_be_gone
     try:
         await has_all(stores[0], ids)
         assert await stores[1].check() == []
-        with pytest.raises(StoreError, match="no way back"):
+        with pytest.raises(StoreError, match="an instance runs on this database"):
             await stores[2].take_back()
     finally:
-        for store in stores:
+        for store in stores[:2]:
             await store.close()
+    with pytest.raises(StoreError, match="no way back"):
+        await stores[2].take_back()
+    await stores[2].close()
 
 
 @pytest.mark.parametrize("version", EARLIER)
 async def test_an_upgrade_waits_until_no_instance_runs_and_then_changes_all_or_nothing(version, kept, monkeypatch):
     address = await kept(version)
-    running = await asyncpg.connect(address)
-    await running.execute("/* beat */ SELECT 1")
-    with pytest.raises(StoreError, match="an instance runs on this database; stop all of them first"):
-        await PostgresStore.open(address)
-    await running.close()
+    for name in ("", f"ldp-aggregator {VERSION - 1}"):
+        running = await asyncpg.connect(address, server_settings={"application_name": name})
+        with pytest.raises(StoreError, match="an instance runs on this database; stop all of them first"):
+            await PostgresStore.open(address)
+        await running.close()
 
     async def fails(*_):
         raise asyncpg.DiskFullError("no space left")
