@@ -192,8 +192,8 @@ $(JAVASCRIPT): javascript/package-lock.json
 	cd javascript && npm ci --no-audit --no-fund
 	@touch $@
 
-# The lab's page carries the package's encoder: an old one is built anew here, and says so once.
-BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js
+# The lab's page carries the package's encoder, and the page to try all of the client: an old one is built anew here, and says so once.
+BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js try/index.html try/try.css try/try.js
 SERVED := ldp_aggregator/dashboard/static
 
 javascript: $(JAVASCRIPT)

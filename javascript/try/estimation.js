@@ -184,7 +184,8 @@ export function estimate({ questions, label }, n, counts) {
     return reports / (noiseOfSum(question, question.domain_size / classes, 1 / classes) + spread);
   });
   const shares = weights.map((one) => one / sum(weights));
-  const pooled = (key, power) => range(classes).map((c) => sum(telling.map((one, i) => shares[i] ** power * one.classes[key][c])));
+  const pooled = (key, power) =>
+    range(classes).map((c) => sum(telling.map((one, i) => shares[i] ** power * one.classes[key][c])));
   return { questions: found, prior: normal(pooled("value", 1), pooled("variance", 2)) };
 }
 
@@ -212,7 +213,11 @@ function informationOf(question, n, frequencies) {
   }
   const { p, q } = lawOf(question);
   const support = frequencies.map((one) => q + (p - q) * one);
-  const covariance = filled(size, size, (i, j) => (Number(i === j) * support[i] - support[i] * support[j]) / (p - q) ** 2);
+  const covariance = filled(
+    size,
+    size,
+    (i, j) => (Number(i === j) * support[i] - support[i] * support[j]) / (p - q) ** 2,
+  );
   const basis = contrasts(size);
   const middle = inverse(sandwich(basis, covariance)).map((row) => row.map((one) => n * one));
   return product(product(basis, middle), transposed(basis));
@@ -230,7 +235,10 @@ function marginalOf(information, linear, classes) {
   const precision = sandwich(design, information);
   const variance = inverse(precision.map((row, i) => row.map((one, j) => one + Number(i === j))));
   const told = times(information, outer(even, classes));
-  const effects = times(product(variance, transposed(design)), linear.map((one, i) => one - told[i]));
+  const effects = times(
+    product(variance, transposed(design)),
+    linear.map((one, i) => one - told[i]),
+  );
   const share = nearest(times(values, effects.slice(0, size - 1)).map((one, i) => even[i] + one));
   const spread = sum(range(size - 1).map((i) => variance[i][i]));
   const effective = (sum(share.map((one) => one * (1 - one))) + 1 / size) / spread;
@@ -249,7 +257,8 @@ function sharedScales(logarithms) {
   for (let step = 0; step < STEPS; step++) {
     const posterior = believed(weights);
     weights = weights.map(
-      (_, i) => (sum(posterior.map((row) => row[i])) + PSEUDO_FEATURES * USUAL[i]) / (logarithms.length + PSEUDO_FEATURES),
+      (_, i) =>
+        (sum(posterior.map((row) => row[i])) + PSEUDO_FEATURES * USUAL[i]) / (logarithms.length + PSEUDO_FEATURES),
     );
   }
   return believed(weights);
@@ -277,16 +286,24 @@ export function model({ label, asked }, { questions }) {
     const [eigenvalues, rotation] = eigen(sandwich(design, information));
     const basis = product(design, rotation);
     const independent = times(information, outer(marginal, prior));
-    const effects = times(transposed(basis), linear.map((value, i) => value - independent[i]));
+    const effects = times(
+      transposed(basis),
+      linear.map((value, i) => value - independent[i]),
+    );
     return { marginal, basis, effects, known: eigenvalues.map((value) => Math.max(value, 0)) };
   });
   const scales = sharedScales(
     evidence.map(({ known, effects }) =>
-      SCALES.map((scale) => sum(known.map((one, i) => (scale * effects[i] ** 2) / (1 + scale * one) - Math.log(1 + scale * one))) / 2),
+      SCALES.map(
+        (scale) =>
+          sum(known.map((one, i) => (scale * effects[i] ** 2) / (1 + scale * one) - Math.log(1 + scale * one))) / 2,
+      ),
     ),
   );
   const tables = evidence.map(({ marginal, basis, effects, known }, place) => {
-    const mean = effects.map((effect, i) => effect * sum(SCALES.map((scale, t) => (scales[place][t] * scale) / (1 + scale * known[i]))));
+    const mean = effects.map(
+      (effect, i) => effect * sum(SCALES.map((scale, t) => (scales[place][t] * scale) / (1 + scale * known[i]))),
+    );
     const deviation = times(basis, mean);
     const cells = marginal.length * classes;
     const weight = (REPORTS * sum(known)) / known.length;

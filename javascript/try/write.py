@@ -6,9 +6,11 @@ breast cancer table as scikit-learn ships it. Of each, 20,000 devices answer, an
 
 from __future__ import annotations
 
+import hmac
 import itertools
 import json
 import random
+import struct
 from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +22,9 @@ from sklearn.datasets import load_breast_cancer
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.service.signing import gateway_of
-from ldp_protocols import Campaign
+from ldp_client import perturb
+from ldp_client.draw import draw_questions
+from ldp_protocols import Campaign, Coins, Report, encode_upload
 from ldp_simulations.fidelities import simulate
 
 HERE: Final = Path(__file__).parent
@@ -39,7 +43,7 @@ SLEEP: Final[dict[str, Any]] = {
     "name": "sleep",
     "title": "Sleep",
     "origin": "These people are invented.",
-    "label": ("Sleep", ["good", "bad"]),
+    "label": ("Sleep", ["sleeps well", "sleeps badly"]),
     "classes": [0.6, 0.4],
     "features": {
         "Phone in bed": {"never": (0.52, 0.16), "sometimes": (0.32, 0.3), "every night": (0.16, 0.54)},
@@ -53,7 +57,7 @@ KEYBOARD: Final[dict[str, Any]] = {
     "name": "keyboard",
     "title": "Typing",
     "origin": "These people are invented.",
-    "label": ("Types with", ["thumbs", "one finger", "swipes"]),
+    "label": ("Typing", ["two thumbs", "one finger", "swiping"]),
     "classes": [0.5, 0.28, 0.22],
     "features": {
         "Age": {"under 30": (0.46, 0.12, 0.34), "30 to 60": (0.4, 0.34, 0.46), "over 60": (0.14, 0.54, 0.2)},
@@ -66,7 +70,8 @@ KEYBOARD: Final[dict[str, Any]] = {
 TUMOUR: Final[dict[str, Any]] = {
     "name": "tumour",
     "title": "Tumours",
-    "origin": "Real: 569 breast tumours, measured in Wisconsin by 1995. scikit-learn ships the table; each number is cut into thirds.",
+    "origin": "Real: 569 breast tumours, measured in Wisconsin by 1995. scikit-learn ships the table; "
+    "each number is cut into thirds.",
     "label": ("Tumour", ["benign", "malignant"]),
     "cuts": {
         "Size of cells": ("mean radius", (12.3, 14.7), ("small", "middle", "large")),
@@ -89,7 +94,10 @@ def invented(table: dict[str, Any]) -> tuple[dict[str, Any], People, People]:
         (label,) = coins.choices(range(len(table["classes"])), table["classes"])
         mood = coins.random()
         values = [
-            bisect(list(itertools.accumulate(chances[label] for chances in one.values())), mood if coins.random() < 0.125 else coins.random())
+            bisect(
+                list(itertools.accumulate(chances[label] for chances in one.values())),
+                mood if coins.random() < 0.125 else coins.random(),
+            )
             for one in table["features"].values()
         ]
         return (*(min(value, len(names) - 1) for value, names in zip(values, features.values(), strict=True)), label)
@@ -100,9 +108,7 @@ def invented(table: dict[str, Any]) -> tuple[dict[str, Any], People, People]:
 def measured(table: dict[str, Any]) -> tuple[dict[str, Any], People, People]:
     """The same of scikit-learn's table: 400 people are drawn again and again to answer, the others are held out."""
     bundle = load_breast_cancer(as_frame=True)
-    columns = [
-        [bisect(cuts, value) for value in bundle.data[column]] for column, cuts, _ in table["cuts"].values()
-    ]
+    columns = [[bisect(cuts, value) for value in bundle.data[column]] for column, cuts, _ in table["cuts"].values()]
     rows = list(zip(*columns, [1 - int(target) for target in bundle.target], strict=True))
     coins = random.Random(table["name"])
     coins.shuffle(rows)
@@ -157,10 +163,13 @@ def table_of(table: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Campaign]
 
 def framed(features: dict[str, list[str]], classes: list[str], people: People) -> tuple[pd.DataFrame, list[str]]:
     """People as a table of texts, and their classes."""
-    columns = {
-        name: [values[one[place]] for one in people] for place, (name, values) in enumerate(features.items())
-    }
+    columns = {name: [values[one[place]] for one in people] for place, (name, values) in enumerate(features.items())}
     return pd.DataFrame(columns), [classes[one[-1]] for one in people]
+
+
+def told_of(tally: Tally) -> dict[str, Any]:
+    """Reports by question, and by cell."""
+    return {"n": tally.n.tolist(), "counts": [counts.tolist() for counts in tally.counts]}
 
 
 def vector(campaign: Campaign, tally: Tally, parts: Any) -> dict[str, Any]:
@@ -170,8 +179,7 @@ def vector(campaign: Campaign, tally: Tally, parts: Any) -> dict[str, Any]:
     model = train(campaign, tally)
     baseline = NaiveBayes(json.loads(campaign.document)).fit(*framed(features, classes, people))
     return {
-        "n": tally.n.tolist(),
-        "counts": [counts.tolist() for counts in tally.counts],
+        **told_of(tally),
         "estimates": estimate(campaign, tally).to_json(),
         "prior": list(model.model_.prior),
         "tables": [[list(row) for row in one.table] for one in model.model_.likelihoods],
@@ -180,7 +188,42 @@ def vector(campaign: Campaign, tally: Tally, parts: Any) -> dict[str, Any]:
     }
 
 
+class KeyedCoins(Coins):
+    """The words of one device that are a function of a seed, as ``javascript/src/exact/coins.ts`` has them."""
+
+    def __init__(self, seed: bytes, subject: str, device: int) -> None:
+        self._words = (
+            hmac.digest(seed, subject.encode() + struct.pack("<II", device, number), "sha256")[:8]
+            for number in itertools.count()
+        )
+
+    def words(self, count: int) -> Sequence[int]:
+        return [int.from_bytes(word, "little") for word in itertools.islice(self._words, count)]
+
+
+def seeded(campaign: Campaign, parts: Any, text: str, devices: int, liars: int) -> Tally:
+    """What the first devices of a seed answer, one in so many of a hundred a liar, by the client in Python."""
+    features, classes, people, _ = parts
+    seed, people, k = hmac.digest(b"seed", text.encode(), "sha256"), sorted(people), len(classes)
+    frame, labels = framed(features, classes, people)
+    records, uploads = frame.to_dict("records"), []
+    for number in range(devices):
+        owner = KeyedCoins(seed, "owner", number).below(len(people))
+        secret = struct.pack("<4Q", *KeyedCoins(seed, "secret", number).words(4))
+        coins = KeyedCoins(seed, "noise", number)
+        reports = perturb(campaign, records[owner], labels[owner], secret=secret, coins=coins)
+        if number * 37 % 100 < liars:
+            coins = KeyedCoins(seed, "noise", number)
+            reports = [
+                Report(one.index, secret[:16], bytes([coins.below(one.domain_size // k) * k + k - 1]))
+                for one in draw_questions(campaign, secret)
+            ]
+        uploads.append(encode_upload(reports, campaign))
+    return Tally.of_uploads(campaign, uploads)
+
+
 SETTINGS: Final = (("local 1", 20000), ("local 0.25", 700), ("5000 1", 5000), ("local 6", 20000), ("local 1", 3))
+SEEDED: Final = {"local 0.25": (150, 0), "5000 1": (150, 10)}
 
 
 def main() -> None:
@@ -189,6 +232,11 @@ def main() -> None:
         told, campaigns, parts = table_of(table)
         tables.append(told)
         for place, (setting, devices) in enumerate(SETTINGS):
+            if setting in SEEDED:
+                at, liars = SEEDED[setting]
+                drawn = seeded(campaigns[setting], parts, "7", at, liars)
+                case = {"seed": "7", "devices": at, "liars": liars}
+                vectors.append({"table": table["name"], "setting": setting, **case, **told_of(drawn)})
             frame, labels = framed(*parts[:3])
             tally = simulate(campaigns[setting], frame, labels, place, devices=devices)
             vectors.append({"table": table["name"], "setting": setting, **vector(campaigns[setting], tally, parts)})
