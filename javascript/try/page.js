@@ -230,7 +230,7 @@ function show(source, tables) {
         news = true;
       }
       if (news) conclude();
-      if (told.devices < total) setTimeout(tick, 40);
+      if (told.devices < total) setTimeout(tick, 60);
     };
     if (state.crowd) {
       drawShares();
