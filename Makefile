@@ -241,6 +241,7 @@ SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python doc
 screenshots: $(INSTALLED)
 	$(SCREENSHOTS) build/screenshots
 	$(SCREENSHOTS) build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+	$(SCREENSHOTS) build/screenshots --try docs/pictures/try.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)

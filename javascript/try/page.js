@@ -136,7 +136,7 @@ function show(source, tables) {
         : `Your truth, “${names[truth]}”, had ${was} and has ${is}.`;
     write(
       "belief",
-      `The server heard “${names[first]}”. It gave that ${heardWas} chances in 100 before, and ${heardIs} now. ${about}`,
+      `The server heard “${names[first]}”. Before, it would have given that ${heardWas} chances in 100. Now it gives ${heardIs}. ${about}`,
     );
     const weights = mine.campaign.questions.map(({ weight }) => weight);
     const asked = (devices() * question.weight) / weights.reduce((sum, one) => sum + one);
@@ -175,7 +175,7 @@ function show(source, tables) {
     write("sent", "nothing yet");
     draw("bytes", "");
     write("belief", BEFORE);
-    write("hint", "To be on the safe side it already knows everything about everybody else.");
+    write("hint", ASSUMED);
     draw("beliefs", render.beliefs(names, truthIn(table, question), null, null, null));
   }
 
@@ -246,18 +246,17 @@ function show(source, tables) {
     const isComplete = came >= total;
     const isHidden = state.crowd && !isComplete;
     const sizes = `${render.whole(came)} of ${render.whole(total)} devices have answered`;
-    write(
-      "count",
-      isHidden
-        ? `${sizes}. The relay keeps them until the crowd is complete.`
-        : `${sizes}, with ${render.whole(Math.round(bytes / 1000))} kB in all. Numbers are people in 100.`,
-    );
+    // While they come nothing is read aloud.
     out("count").ariaLive = isComplete ? "polite" : "off";
+    if (isHidden) write("count", `${sizes}. The relay keeps them until the crowd is complete.`);
     if (isHidden) return;
     const estimates = estimate(told.campaign, n, counts);
     const found = model(told.campaign, estimates);
     told.found = { estimates, ...found, right: accuracy(found, peopleIn(table.held_out)) };
     told.points.push([came / total, told.found.right]);
+    const size = `${sizes}, with ${render.whole(Math.round(bytes / 1000))} kB in all.`;
+    const guessed = `The model guesses ${render.inHundred(told.found.right)} of 100 strangers rightly.`;
+    write("count", isComplete ? `${size} ${guessed}` : size);
     drawShares();
     drawModel();
     if (isComplete) {
@@ -310,11 +309,11 @@ function show(source, tables) {
     const [last] = state.table.label.values.slice(-1);
     document.querySelector('[data-note="liars"]').textContent = `of 100 devices say “${last}”, whatever is true`;
     document.querySelector('[data-note="way"]').textContent = crowd
-      ? `A relay mixes ${render.whole(devices())} sealed answers, so each may carry less noise. If relay and server worked together, odds could move by ${render.odds(local)} to 1.`
+      ? `A relay of somebody else mixes ${render.whole(devices())} sealed answers, so each may carry less noise. If relay and server worked together, even odds could become ${render.odds(local)} to 1.`
       : "Every answer is safe by itself.";
     document.querySelector('[data-act="run"]').textContent = `Let ${render.whole(devices())} people answer`;
     draw("limits", render.limits(limitRows(now)));
-    write("limit", limitWords(now));
+    write("limit", limitWords(now, crowd ? local : null));
     write(
       "dial",
       crowd
@@ -337,7 +336,7 @@ function show(source, tables) {
     run++;
     told = null;
     delete document.body.dataset.done;
-    write("count", "Nobody has answered yet. Numbers are people in 100.");
+    write("count", "Nobody has answered yet.");
     write("tally", "nothing yet");
   }
 
@@ -389,7 +388,7 @@ function show(source, tables) {
     }
   });
 
-  const BEFORE = out("belief").textContent;
+  const [BEFORE, ASSUMED] = ["belief", "hint"].map((name) => out(name).textContent);
   if (location.protocol === "file:") document.querySelector("[data-home]").removeAttribute("href");
   drawTable();
   drawDials();

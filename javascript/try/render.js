@@ -138,7 +138,7 @@ export function moon() {
   const paths = { out: "", in: "" };
   for (let y = 0; y < 32; y++)
     for (let x = 0; x < 44; x++) {
-      const isMoon = Math.hypot(x - 21, y - 15.5) < 14.2 && Math.hypot(x - 29, y - 12) > 11.5;
+      const isMoon = Math.hypot(x - 21, y - 15.5) < 14.2 && Math.hypot(x - 27, y - 13.2) > 10.2;
       paths[isMoon === chance() > 0.25 ? "in" : "out"] += `M${x}.5 ${y}.5h0`;
     }
   return `<path class="out" d="${paths.out}"/><path class="in" d="${paths.in}"/>`;

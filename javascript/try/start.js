@@ -22,7 +22,7 @@ export function truthIn(table, question) {
   return counts.map((one) => one / total);
 }
 
-export const oddsWords = (epsilon) => `odds move by ${odds(epsilon)} to 1 at most`;
+export const oddsWords = (epsilon) => `even odds become ${odds(epsilon)} to 1 at most`;
 
 const SURE = [
   ["Somebody with no idea", 0.5],
@@ -36,9 +36,13 @@ export const limitRows = (epsilon) =>
     return { who: `${who} (${inHundred(before)})`, before, low, high };
   });
 
-export function limitWords(epsilon) {
+/** In a crowd (`alone` is the epsilon of one answer by itself) the cap holds as long as two parties keep apart. */
+export function limitWords(epsilon, alone = null) {
   const [low, high] = sureness(0.5, epsilon).map(inHundred);
-  return `At epsilon ${epsilon}, somebody who was 50 in 100 sure of something about you can become ${high} in 100 sure. Or ${low}, if your answer points the other way. Never more.`;
+  const cap = `At epsilon ${epsilon}, somebody who was 50 in 100 sure of something about you can become ${high} in 100 sure. Or ${low}, if your answer points the other way.`;
+  if (alone === null) return `${cap} Never more.`;
+  const together = inHundred(sureness(0.5, alone)[1]);
+  return `${cap} That is while relay and server keep apart, but for one chance in a billion. Together they could reach ${together}.`;
 }
 
 const DIAL = {
