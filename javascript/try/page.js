@@ -144,7 +144,7 @@ function show(source, tables) {
     write(
       "hint",
       told === me
-        ? "That is all it has of you. It learns nothing of your other entries, and no name was sent."
+        ? `That is all it has of you. It learns nothing of your other entries, and no name was sent.${state.crowd ? " This answer travels alone, outside the crowd." : ""}`
         : `A lie looks like noise, so the server takes it. Among ${render.whole(devices())} devices it moves one number by ${reach} in 100 at most.`,
     );
   }
@@ -317,7 +317,7 @@ function show(source, tables) {
     write(
       "dial",
       crowd
-        ? `In a crowd of ${render.whole(devices())}, with relay and server apart. One answer alone has epsilon ${local}.`
+        ? `In a crowd of ${render.whole(devices())}, with relay and server apart. One answer alone has epsilon ${Math.ceil(10 * local) / 10}.`
         : dialWords(now),
     );
   }

@@ -113,7 +113,11 @@ export function accuracyPlot(points, base, best) {
   const path = points
     .map(([at, right], i) => `${i ? "L" : "M"}${(100 * at).toFixed(2)} ${y(Math.max(right, 0.2))}`)
     .join("");
-  return `<svg class="plot" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">${level("base", base)}${level("best", best)}<path class="right" d="${path || "M0 0"}"/></svg>`;
+  const [at, right] = points.at(-1) ?? [];
+  const now = points.length
+    ? `<path class="right now" d="M${(100 * at).toFixed(2)} ${y(Math.max(right, 0.2))}h0"/>`
+    : "";
+  return `<svg class="plot" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">${level("base", base)}${level("best", best)}<path class="right" d="${path || "M0 0"}"/>${now}</svg>`;
 }
 
 /** What somebody who was so sure can become: at least and at most. */
