@@ -196,6 +196,7 @@ function show(source, tables) {
   function start(seconds) {
     hire();
     const mineNow = ++run;
+    delete document.body.dataset.done;
     const one = campaign();
     const total = devices();
     const arrived = [];

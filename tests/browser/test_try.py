@@ -121,6 +121,28 @@ def test_a_device_answers_with_the_bytes_that_a_server_reads_and_says_no_to_a_se
     assert browser.complaints() == []
 
 
+def test_the_last_turn_of_a_dial_is_the_one_that_counts(browser):
+    page = Page(browser)
+    for epsilon in ("0", "6", "3", "5", "1"):
+        page.turn('[data-set="epsilon"]', epsilon)
+    page.turn('[data-set="devices"]', "1")
+    page.answered()
+    tally = page.tally()
+    assert (tally.campaign.privacy.epsilon, tally.n.sum()) == (0.5, 2000)
+    assert page.said("count").startswith("2,000 of 2,000 devices have answered, with 52 kB in all.")
+    assert "even odds become 1.6 to 1" in browser.text('[data-note="epsilon"]')
+
+
+def test_a_seed_draws_the_same_people_and_the_same_noise(browser):
+    counted = []
+    for seed in ("7", "7", "8"):
+        page = Page(browser, f"{PAGE}#seed={seed}")
+        page.turn('[data-set="devices"]', "0")
+        page.answered()
+        counted.append(page.said("tally"))
+    assert counted[0] == counted[1] != counted[2]
+
+
 def test_of_a_crowd_nothing_is_shown_before_all_of_it_has_answered(browser):
     page = Page(browser)
     page.turn('[data-set="devices"]', "0")
@@ -144,7 +166,6 @@ def test_liars_are_counted_and_what_they_say_is_seen(browser):
     page.turn('[data-set="epsilon"]', "6")
     page.answered()
     honest = page.tally()
-    browser.driver.execute_script("delete document.body.dataset.done")
     page.turn('[data-set="liars"]', "20")
     page.answered()
     shares = [tally.counts[1].reshape(-1, 2).sum(axis=0)[1] / tally.n[1] for tally in (honest, page.tally())]
