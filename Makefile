@@ -234,7 +234,7 @@ $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
 
 browser: $(INSTALLED) $(AXE)
-	$(BIN)/python $(PYTEST) 18 tests/browser
+	$(BIN)/python $(PYTEST) 22 tests/browser
 
 SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
 
