@@ -211,8 +211,8 @@ $(JAVASCRIPT): javascript/package-lock.json
 	cd javascript && npm ci --no-audit --no-fund
 	@touch $@
 
-# The lab's page carries the package's encoder: an old one is built anew here, and says so once.
-BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js
+# The lab's page carries the package's encoder, and the page to try all of the client: an old one is built anew here, and says so once.
+BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js try/index.html try/try.css try/try.js
 SERVED := ldp_aggregator/dashboard/static
 
 javascript: $(JAVASCRIPT)
@@ -253,13 +253,14 @@ $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
 
 browser: $(INSTALLED) $(AXE)
-	$(BIN)/python $(PYTEST) 9 tests/browser
+	$(BIN)/python $(PYTEST) 22 tests/browser
 
 SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
 
 screenshots: $(INSTALLED)
 	$(SCREENSHOTS) build/screenshots
 	$(SCREENSHOTS) build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+	$(SCREENSHOTS) build/screenshots --try docs/pictures/try.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)
