@@ -130,9 +130,9 @@ def _read(draft: Any) -> dict[str, Any]:
 
 def _checked(draft: Any) -> dict[str, Any]:
     fields = Fields(draft, "", DraftError)
-    features = fields.raw("features")
-    for place, feature in enumerate(features if isinstance(features, (list, tuple)) else ()):
-        if isinstance(feature, Mapping) and feature.get("several"):
+    described = fields.raw("features")
+    for place, one in enumerate(described if isinstance(described, (list, tuple)) else ()):
+        if isinstance(one, Mapping) and one.get("several"):
             told = "no set is asked; declare a feature with the values yes and no for each of its members"
             raise DraftError(f"features[{place}].several", told)
     authored = read_authored(fields, DraftError)
