@@ -218,7 +218,7 @@ SERVED := ldp_aggregator/dashboard/static
 javascript: $(JAVASCRIPT)
 	cd javascript && npm run build && FEWEST=450 npm test
 	@old=; for file in $(BUNDLES); do cmp -s javascript/dist/$$file $(SERVED)/$$file || { \
-	  cp javascript/dist/$$file $(SERVED) && old="$$old $$file"; }; done; [ -z "$$old" ] || { \
+	  cp javascript/dist/$$file $(SERVED)/$$file && old="$$old $$file"; }; done; [ -z "$$old" ] || { \
 	  echo "$(SERVED):$$old older than the package: built anew, commit it and run this again"; exit 1; }
 
 # Lint, vectors, promises and the app in Java need no Python package; what is held beside Python needs `make setup`.
