@@ -148,6 +148,7 @@ def running_parties(devices: int, epsilon: float, origins: Sequence[str] = ()) -
             admin_url,
             make_token(data, "admin"),
             make_token(data, "relay"),
+            data,
             issuer_url="http://" + _found(r"(127\.0\.0\.1:\d+)", place),
             gateway=tomllib.loads(line)["gateway"],
             keys=keys,
