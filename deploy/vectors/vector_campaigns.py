@@ -113,6 +113,8 @@ def campaigns():
     drafts["ordered"] = draft(features=[*ordered, INCOMPLETE[1]])
     drafts |= evaluations(drafts["projection"]["projection"], numbers)
     drafts |= statistics(windows)
+    uneven = {"name": "größe", "kind": "continuous", "edges": [-1.5, -0.1, 0.5, 1, 2], "missing": False}
+    drafts["edges"] = draft(features=[FEATURES[0], uneven, FEATURES[2]])
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 

@@ -164,6 +164,24 @@ _PROJECTED = {
     "fitted_on": "public",
     "outputs": [{"name": "first", "kind": "continuous", "low": -2, "high": 2}],
 }
+_UNLIKE_EDGES = [
+    (f"edges {name}", lambda d, value=value: d["features"][1].update(value))
+    for name, value in (
+        ("that are one fewer than the bins", {"edges": [-1.5, -0.1, 1, 2]}),
+        ("that are one too many", {"edges": [-1.5, -0.1, 0.5, 1, 1.5, 2]}),
+        ("that begin above low", {"edges": [-1.4, -0.1, 0.5, 1, 2]}),
+        ("that begin below low", {"edges": [-1.6, -1.5, 0.5, 1, 2]}),
+        ("that end below high", {"edges": [-1.5, -0.1, 0.5, 1, 1.9]}),
+        ("that end above high", {"edges": [-1.5, -0.1, 0.5, 2, 2.1]}),
+        ("that fall", {"edges": [-1.5, 0.5, -0.1, 1, 2]}),
+        ("of which two are one", {"edges": [-1.5, 0.5, 0.5, 1, 2]}),
+        ("as texts", {"edges": ["-1.5", "-0.1", "0.5", "1", "2"]}),
+        ("as a switch", {"edges": [-1.5, False, 0.5, 1, 2]}),
+        ("in a text", {"edges": "-1.5 -0.1 0.5 1 2"}),
+        ("without bins", {"bins": None}),
+        ("that are no list", {"edges": False}),
+    )
+] + [("edges of values", lambda d: d["features"][0].update(edges=[0, 1]))]
 _UNLIKE_STATISTICS = [
     ("a model of no label", lambda d: d.update(asks="model")),
     ("moments of no label", lambda d: d.update(asks="moments", study="s")),
@@ -469,6 +487,7 @@ def refused_documents(known):
         ("missing-oue", _PLACES),
         ("projection", _PROJECTIONS),
         ("ordered", _ORDERS),
+        ("edges", _UNLIKE_EDGES),
         ("statistics", _UNLIKE_STATISTICS),
     ):
         yield from _invalid(json.loads(known[name].document), refused)

@@ -47,7 +47,7 @@ from ldp_protocols.document.schema import MOST_CAMPAIGN_CELLS, MOST_FEATURES, La
 from ldp_protocols.errors import DraftError
 from ldp_protocols.exact import divide_down, exact_epsilon
 from ldp_protocols.features import MOST_CELLS, Feature
-from ldp_protocols.fields import Fields, parse_json
+from ldp_protocols.fields import Fields, parse_json, shorten
 from ldp_protocols.mechanisms import (
     DISCRETE,
     PURE,
@@ -93,8 +93,21 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     return _write(authored, _questions(authored))
 
 
+def _spread_edges(declared: Any, place: int) -> Any:
+    """The feature with the bounds and bins that its edges imply, where it leaves them out."""
+    edges = declared.get("edges") if isinstance(declared, Mapping) else None
+    if edges is None:
+        return declared
+    if not isinstance(edges, (list, tuple)) or len(edges) < 3:
+        right = "a list of at least three numbers that rise, such as [0, 18, 65, 120]"
+        raise DraftError(f"features[{place}].edges", f"must be {right}, not {shorten(repr(edges))}")
+    return {"low": edges[0], "high": edges[-1], "bins": len(edges) - 1, **declared}
+
+
 def _read(draft: Any) -> dict[str, Any]:
     """The author's part, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
+    if isinstance(draft, Mapping) and isinstance(draft.get("features"), (list, tuple)):
+        draft = {**draft, "features": [_spread_edges(one, place) for place, one in enumerate(draft["features"])]}
     privacy = draft.get("privacy") if isinstance(draft, Mapping) else None
     if not isinstance(privacy, Mapping) or (crowd := read_crowd(privacy.get("crowd"), DraftError)) is None:
         return _checked(draft)

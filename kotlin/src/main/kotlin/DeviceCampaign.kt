@@ -124,7 +124,6 @@ class DeviceCampaign internal constructor(
                 step(until)
             } to null
         } catch (error: Exception) {
-            if (error is InterruptedException) Thread.currentThread().interrupt()
             // Whatever it is, it must not stop the app at every start.
             NextStep.Nothing((error as? LdpException)?.code ?: "unexpected") to error
         }
