@@ -1,5 +1,5 @@
 # make demo    thousands of simulated devices answer a campaign; a model comes out
-#              make demo DATA=my.csv LABEL=column does the same with a table of your own
+#              make demo DATA=my.csv LABEL=column does the same with a table of your own; without LABEL it asks for statistics
 #              make demo CROWD=1 promises a crowd's guarantee, with issuer, relay and gateway as processes
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
