@@ -12,7 +12,7 @@ import pytest
 
 from ldp_aggregator import Tally
 from ldp_aggregator.dashboard import overview
-from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.page_sources import Readings
 from ldp_aggregator.dashboard.pages import PageError
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES

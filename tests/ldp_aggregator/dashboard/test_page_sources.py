@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import ldp_aggregator.dashboard
-from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.overview import points_of
 from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, History, Readings, refused_by, thinned
 from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.dashboard.drawing.words import number
+from ldp_aggregator.service.words import number
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token

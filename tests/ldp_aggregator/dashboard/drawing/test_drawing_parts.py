@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from cells import SteppedClock
 
-from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import (
     Bar,

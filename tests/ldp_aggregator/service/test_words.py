@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.service import words
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 
 
