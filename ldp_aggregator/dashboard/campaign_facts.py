@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -35,7 +36,7 @@ from ldp_aggregator.service.verdicts import (
     model_row,
 )
 from ldp_aggregator.service.words import counted, percent
-from ldp_aggregator.store.contract import CONFLICTING, CampaignState
+from ldp_aggregator.store.contract import CONFLICTING, CampaignState, StoreError
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, MOMENTS, SCORE
 from ldp_protocols.errors import LdpError
@@ -60,7 +61,7 @@ class Numbers:
 
     @cached_property
     def belief(self) -> Posterior | None:
-        """What a model would believe; None of a campaign for none, or where it is more than can be believed together."""
+        """What a model would believe; None of a campaign for none, or of more than can be believed together."""
         if self.campaign.asks != MODEL or self.estimates is None:
             return None
         try:
@@ -99,7 +100,8 @@ async def numbers_of(sources: Sources, campaign: Campaign) -> Numbers:
     # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
     released = counts if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
     key = campaign.id, counts.n.tobytes(), released.n.tobytes()
-    return _kept(sources, key, Numbers(campaign, counts, released))
+    found: Numbers = _kept(sources, key, Numbers(campaign, counts, released))
+    return found
 
 
 async def evaluation_of(sources: Sources, numbers: Numbers) -> dict[str, Any] | None:
@@ -210,10 +212,20 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
     if evaluated is None or measured is None:
         return {"is_round": True}
     guess = guess_of(evaluated["classes"])
+    for name in trained_on(numbers.campaign):  # Many more may have told the classes there.
+        with suppress(StoreError):
+            other = (await numbers_of(sources, await sources.campaign(name))).guess
+            guess = other if guess is None or (other and other.high - other.low < guess.high - guess.low) else guess
     than = "" if guess is None else f" Always guessing “{guess.name}” would be right for {percent(guess.share)}."
     says = f"As {counted(measured.devices, 'device')} told that took no part in training.{than}"
     told = f"The model is right for {percent(measured.value)}", says
-    return {"is_round": True, "measured": measured, "guess": guess, "width": (measured.high - measured.low) / 2, "told": told}
+    return {
+        "is_round": True,
+        "measured": measured,
+        "guess": guess,
+        "width": (measured.high - measured.low) / 2,
+        "told": told,
+    }
 
 
 def _of_numbers(numbers: Numbers, moment: datetime, learned: bool) -> dict[str, Any]:

@@ -131,7 +131,7 @@ async def campaign_page(
         "status": facts.status,
         "is_keyless": state.id in readings.keyless,
         "facts": facts,
-        "answers": _answers(campaign, facts),
+        "answers": _answers(facts),
         "tabs": tabs,
         "tab": shown,
         "trained": _number(visit.query.get("trained"), 0, 10**9),
@@ -146,16 +146,16 @@ def tabs_of(state: CampaignState) -> tuple[str, ...]:
     return TABS[1:] if state.federated else TABS
 
 
-def _answers(campaign: Campaign, facts: Facts) -> list[Question]:
+def _answers(facts: Facts) -> list[Question]:
     health, model = decide(HEALTH, facts), decide(MODEL, facts)
     if facts.federated:
         return [Question("How good is the model?", model, "model"), Question("Is it healthy?", health, "health")]
-    people = "people" if campaign.issuer else "devices"
+    learned = Question("What was learned?", decide(LEARNED, facts), "learned")
     return [
-        Question("What was learned?", decide(LEARNED, facts), "learned"),
+        *([] if facts.is_round else [learned]),
         Question("How good is the model?", model, "model"),
         Question("Is it healthy?", health, "health"),
-        Question(f"Do {people} lie?", decide(LIES, facts), "health"),
+        Question("Is somebody lying?", decide(LIES, facts), "health"),
     ]
 
 
@@ -185,7 +185,6 @@ def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[st
     chosen = _chosen(features, visit.query.get("feature"))
     shown = [chosen] if chosen else features[:TOP]
     series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
-    highest = max([0.1, *(one.highest for one in (prior, *shown) if one.is_share)])
     return {
         "prior": prior,
         "features": features,
@@ -193,7 +192,8 @@ def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[st
         "findings": shown,
         "plots": drawing.draw((prior, *shown), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
-        "shade": partial(drawing.shade, highest=highest),
+        "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
+        "is_drawn": any(one.n and one.more is None for one in (prior, *shown)),
         "most_rows": MOST_ROWS,
         "lied": lied,
         "liars": liars,

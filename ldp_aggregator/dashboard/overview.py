@@ -13,7 +13,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
-from markupsafe import Markup
 
 from ldp_aggregator.dashboard.campaign_facts import facts_of, numbers_of
 from ldp_aggregator.dashboard.drawing.plots import sparkline
@@ -30,7 +29,6 @@ from ldp_aggregator.service.verdicts import (
     MOODS,
     NOTE,
     WATCH,
-    Facts,
     ServerFacts,
     Verdict,
     attention,
@@ -63,7 +61,7 @@ class Entry:
     status: str
     model: Verdict
     attention: Verdict
-    spark: Markup = Markup("")
+    spark: str = ""
     pace: str = ""
 
     @property
@@ -83,8 +81,10 @@ async def get_overview(visit: Visit, sources: Sources) -> web.Response:
         raise PageError(404, "No such page", f"The list has {counted(pages, 'page')}.")
     readings = await asyncio.to_thread(sources.readings)
     entries = sorted(
-        [await _entry(state, sources, readings, states, is_judged=place < MOST_JUDGED)
-        for place, state in enumerate(reversed(states))],
+        [
+            await _entry(state, sources, readings, states, is_judged=place < MOST_JUDGED)
+            for place, state in enumerate(reversed(states))
+        ],
         key=lambda entry: entry.rank,
     )
     return page(
@@ -123,18 +123,12 @@ async def _entry(
         facts = await facts_of(sources, state, readings, states, numbers, learned=False)
     except Exception as error:  # One damaged campaign hides no other.
         LOG.error("a campaign cannot be read", extra={"campaign": state.id, "reason": kind_of(error)})
-        return Entry(state, "damaged", Verdict(NOTE, ""), Verdict(ACT, "Cannot be read", "ldp-aggregator fsck says why."))
+        return Entry(
+            state, "damaged", Verdict(NOTE, ""), Verdict(ACT, "Cannot be read", "ldp-aggregator fsck says why.")
+        )
     points = points_of(state, sources)
-    return Entry(state, status, _told(facts), attention(facts), _spark(state, points), _pace(points))
-
-
-def _told(facts: Facts) -> Verdict:
-    return decide(MODEL, facts)
-
-
-def _spark(state: CampaignState, points: Sequence[tuple[datetime, int]]) -> Markup:
-    since = f"{points[0][0]:%Y-%m-%d %H:%M} UTC"
-    return sparkline(points, title=f"Reports of {state.title} since {since}")
+    spark = sparkline(points, title=f"Reports of {state.title} since {points[0][0]:%Y-%m-%d %H:%M} UTC")
+    return Entry(state, status, decide(MODEL, facts), attention(facts), spark, _pace(points))
 
 
 def _pace(points: Sequence[tuple[datetime, int]]) -> str:
@@ -227,8 +221,11 @@ def _server(readings: Readings) -> Iterator[Reading]:
     if facts.free_bytes is not None:
         used = sum(value for (name, _), value in readings.told.items() if name == "ldp_store_bytes")
         yield Reading("Disk", f"{size(used)} used, {size(facts.free_bytes)} free", moods.get("diskfull", FINE))
-    backup = max((at for (name, _), at in readings.told.items() if name == "ldp_last_backup_timestamp_seconds"), default=None)
-    yield Reading("Last backup", "none yet" if backup is None else f"{_lasting(now - backup)} ago", WATCH if backup is None else NOTE)
+    backup = readings.told.get(("ldp_last_backup_timestamp_seconds", ""))
+    if backup is None:
+        yield Reading("Last backup", "none yet", WATCH)
+    else:
+        yield Reading("Last backup", f"{_lasting(now - backup)} ago")
     for name, end, entry in (
         ("Certificate", facts.certificate_ends, "certificateends"),
         ("Publisher’s directory", facts.directory_ends, "directoryends"),
@@ -247,7 +244,12 @@ def _lasting(seconds: float) -> str:
     return "less than a minute"
 
 
-_ANSWERS: Final = (("1", "switched"), ("2", "done"), ("3", "sent on, or unchanged"), ("4", "refused: the client was wrong"), ("5", "failed: this server was wrong"))
+_ANSWERS: Final = (
+    ("2", "answered"),
+    ("3", "sent on, or unchanged"),
+    ("4", "refused: the client’s fault"),
+    ("5", "failed: the server’s fault"),
+)
 
 
 def _answered(readings: Readings) -> list[tuple[str, int]]:

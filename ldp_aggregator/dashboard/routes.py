@@ -52,10 +52,7 @@ ADMIN: Final = (
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
     Route("GET", "/campaigns/{id}/model.json", campaigns.get_model),
     Route("GET", "/campaigns/{id}/document.json", campaigns.get_document),
-    *(
-        Route("GET", f"/campaigns/{{id}}/{tab}", partial(campaigns.campaign_page, tab=tab))
-        for tab in campaigns.TABS
-    ),
+    *(Route("GET", f"/campaigns/{{id}}/{tab}", partial(campaigns.campaign_page, tab=tab)) for tab in campaigns.TABS),
     Route("POST", "/campaigns/{id}/train", campaigns.post_train),
     Route("POST", "/campaigns/{id}/choose", campaigns.post_choose),
     Route("POST", "/campaigns/{id}/round", campaigns.post_round),

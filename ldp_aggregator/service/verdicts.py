@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from ldp_aggregator.service.words import about, counted, interval, percent, short_id, whole_percent
+from ldp_aggregator.service.words import about, bits, counted, interval, percent, short_id, whole_percent
 from ldp_aggregator.store.contract import PublishedModel
 
 ACT: Final = "act"
@@ -40,6 +40,8 @@ class Verdict:
     mood: str
     text: str
     says: str = ""
+    asks: str = ""
+    """The text of a list, where it is another one."""
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,10 @@ class Rule(Generic[_Known]):
     holds: Callable[[_Known], object]
     text: Callable[[_Known], str]
     says: Callable[[_Known], str]
+    asks: str = ""
 
     def verdict(self, facts: _Known) -> Verdict:
-        return Verdict(self.mood, self.text(facts), self.says(facts))
+        return Verdict(self.mood, self.text(facts), self.says(facts), self.asks)
 
 
 def decide(rules: Sequence[Rule[_Known]], facts: _Known) -> Verdict:
@@ -215,7 +218,8 @@ def _words(text: str) -> Callable[[Any], str]:
 
 
 def _more(facts: Facts) -> str:
-    return f"{about(facts.more)} more {facts.people}s are needed" if facts.more else f"More {facts.people}s are needed"
+    people = "people" if facts.people == "person" else f"{facts.people}s"
+    return f"{about(facts.more).capitalize()} more {people} are needed" if facts.more else f"More {people} are needed"
 
 
 def _counted(facts: Facts) -> str:
@@ -293,14 +297,16 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
     Rule(
         ACT,
         lambda f: f.measured and f.guess and f.measured.high < f.guess.low,
-        lambda f: f"{_right(f)}: worse than guessing",
-        _measure,
+        _right,
+        lambda f: f"Worse than guessing: {_measure(f)}",
+        "Model worse than guessing",
     ),
     Rule(
         WATCH,
         lambda f: f.measured and (f.guess is None or f.measured.low <= f.guess.high),
-        lambda f: f"{_right(f)}: not clearly better than guessing",
-        _measure,
+        _right,
+        lambda f: f"Not clearly better than guessing: {_measure(f)}",
+        "Model not clearly better than guessing",
     ),
     Rule(FINE, lambda f: f.measured, _right, _measure),
     Rule(
@@ -320,6 +326,7 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
         lambda f: f.model and f.model.tells_something is False,
         _words("Not measured"),
         lambda f: f"It may be no better than guessing: its features are not known to tell anything.{_guessed(f)}",
+        "Model may be no better than guessing",
     ),
     Rule(NOTE, _always, _words("Not measured"), _expected),
 )
@@ -327,15 +334,16 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
 
 
 def _assumed(facts: Facts) -> str:
-    if facts.moved is None or not facts.reports:
-        return "Too few answers to say what lies could do."
+    if facts.moved is None:
+        return "" if facts.is_round else " Too few answers to say what lies could do."
     name, moved = facts.moved
-    return f"If 1\u00a0% of the {facts.people}s lied together, “{name}” could be off by {100 * moved:.0f} points."
+    people = "people" if facts.people == "person" else f"{facts.people}s"
+    return f" If 1\u00a0% of the {people} lied together, “{name}” could be off by {100 * moved:.0f} points."
 
 
 def _contradictions(facts: Facts) -> str:
     told = "were contradictory" if facts.conflicts != 1 else "was contradictory"
-    return f"{counted(facts.conflicts, 'answer')} {told}: a broken app, or an attack. {_assumed(facts)}"
+    return f"{counted(facts.conflicts, 'answer')} {told}: a broken app, or an attack.{_assumed(facts)}"
 
 
 LIES: Final[Sequence[Rule[Facts]]] = (
@@ -351,7 +359,7 @@ LIES: Final[Sequence[Rule[Facts]]] = (
         NOTE,
         _always,
         _words("No sign of it"),
-        lambda f: f"{_assumed(f)} That is an assumption: nobody can tell a made-up answer from an honest one.",
+        lambda f: f"Nobody can tell a made-up answer from an honest one.{_assumed(f)}",
     ),
 )
 """Is somebody lying?"""
@@ -365,9 +373,9 @@ def clue(removed: float) -> str:
 def _clue(facts: Facts) -> str:
     if facts.top is None:
         return ""
-    _, bits, removed = facts.top
+    _, told, removed = facts.top
     return (
-        f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits:.2g}\u00a0bits)."
+        f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits(told)})."
     )
 
 
@@ -392,7 +400,7 @@ def attention(facts: Facts) -> Verdict:
     found = [decide(rules, facts) for rules in (HEALTH, LIES, MODEL)]
     urgent = min(found, key=lambda one: MOODS.index(one.mood))
     if urgent.mood in (ACT, WATCH):
-        return urgent
+        return Verdict(urgent.mood, urgent.asks or urgent.text)
     if facts.status != "open" or facts.federated or not facts.has_model:
         return Verdict(NOTE, "")
     if not facts.is_told:

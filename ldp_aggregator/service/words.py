@@ -53,6 +53,11 @@ def interval(low: float, high: float) -> str:
     return f"{least} to {most}\u00a0%"
 
 
+def bits(value: float) -> str:
+    """A number of bits, to a hundredth."""
+    return f"{value:.2f}\u00a0bits" if value >= 0.005 else "below 0.01\u00a0bits"
+
+
 def counted(value: int, noun: str, plural: str = "") -> str:
     """So many of what has this plural, by default a regular one."""
     return f"{number(value)}\u00a0{noun if value == 1 else plural or noun + 's'}"

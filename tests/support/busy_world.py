@@ -1,4 +1,4 @@
-"""A busy company's server: ten campaigns, good and bad ones, one of twelve features, a series, an evaluation, an attack."""
+"""A busy company's server: ten campaigns, good and bad, one of twelve features, a series, an evaluation, an attack."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from browsing import send
 
 from ldp_aggregator.learning.evaluation_round import evaluation_draft
 from ldp_client import perturb
-from ldp_protocols import Campaign, encode_upload
+from ldp_protocols import encode_upload
 from ldp_protocols.document.model import Model
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block, encode_blocks
@@ -30,7 +30,7 @@ CREDIT = {
 }
 WIDE = {
     "version": 1,
-    "title": "Which of ten programmes does a household watch in the evening of a working day, and on which of its devices?",
+    "title": "Which of ten programmes does a household watch in the evening of a working day, and on which device?",
     "purpose": "programme planning",
     "label": {"name": "programme", "classes": [f"programme {k}" for k in range(1, 11)]},
     "features": [
@@ -82,9 +82,7 @@ class World:
         self.fill(self.publish("three", CREDIT, title="Three people have answered"), *self.people(3))
         closed = self.publish("closed", CREDIT, title="It is over")
         self.fill(closed, *self.people(5_000))
-        self.aggregator._request(
-            "POST", f"{self.aggregator.admin_url}/admin/v1/campaigns/{closed.id}/close", b"{}"
-        )
+        self.aggregator._request("POST", f"{self.aggregator.admin_url}/admin/v1/campaigns/{closed.id}/close", b"{}")
         unmeasured = self.publish("unmeasured", CREDIT, title="Who answers a letter?", study="letters")
         self.fill(unmeasured, *self.people(30_000))
         self.aggregator.train(unmeasured)
@@ -149,8 +147,7 @@ class World:
         frame = pd.DataFrame(
             {
                 feature["name"]: [
-                    feature["values"][value]
-                    for value in (classes * (place + 1) + self.rng.integers(0, 3, number)) % 8
+                    feature["values"][value] for value in (classes * (place + 1) + self.rng.integers(0, 3, number)) % 8
                 ]
                 for place, feature in enumerate(WIDE["features"])
             }

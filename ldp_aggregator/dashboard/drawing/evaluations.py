@@ -79,8 +79,8 @@ def _rates(evaluated: Told) -> Drawn:
     groups = (("share of people", "classes"), ("recall", "recall"), ("precision", "precision"))
     bars = [_bar(group, name, place, evaluated[key][name]) for group, key in groups for place, name in enumerate(names)]
     says = (
-        f"Recall: of the people who are “{names[0]}”, how many it finds. Precision: when it says “{names[0]}”, how often "
-        "it is right."
+        f"Recall: of the people who are “{names[0]}”, how many it finds. Precision: when it says “{names[0]}”, how "
+        "often it is right."
     )
     rows = [(name, *(figure_text(evaluated[key][name]) for _, key in groups)) for name in names]
     plot = interval_plot(bars, title="Recall and precision by class", axis="%", least=0.0, most=100.0)

@@ -1,6 +1,6 @@
-"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a mark
-is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports are
-few. The line is the 95 % interval of the unbiased estimate, as far as shares go.
+"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a
+mark is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports
+are few. The line is the 95 % interval of the unbiased estimate, as far as shares go.
 
 Of a campaign with windows, the last one in words, how many devices answered in each, and shares over time.
 """
@@ -8,9 +8,10 @@ Of a campaign with windows, the last one in words, how many devices answered in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,7 @@ from ldp_aggregator.service.verdicts import WIDEST, clue
 from ldp_aggregator.service.words import cells, interval, percent
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import LABEL, PAIR
+from ldp_protocols.document.windows import Windows
 from ldp_protocols.features import Feature, NumericFeature
 
 Array = NDArray[np.float64]
@@ -115,13 +117,13 @@ class FeatureFigure:
 
 def draw(figures: Iterable[FeatureFigure], classes: Sequence[str]) -> Mapping[str, Markup]:
     """Plots by key, all shares on one axis; none of a figure of which too little is known, or with too many classes."""
-    drawable = [one for one in figures if one.n and one.more is None]
+    drawable = [
+        one
+        for one in figures
+        if one.n and one.more is None and not (one.has_values and one.is_share and len(classes) > MOST_MARKS)
+    ]
     most = 100 * max([0.1, *(one.highest for one in drawable if one.is_share)])
-    return {
-        one.key: _plot(one, classes, most)
-        for one in drawable
-        if not (one.has_values and one.is_share and len(classes) > MOST_MARKS)
-    }
+    return {one.key: _plot(one, classes, most) for one in drawable}
 
 
 def _plot(one: FeatureFigure, classes: Sequence[str], most: float) -> Markup:
@@ -141,8 +143,13 @@ def _plot(one: FeatureFigure, classes: Sequence[str], most: float) -> Markup:
 
 
 def _share(row: Row, classes: Sequence[str]) -> Share:
-    moved = min(row.moved, 1.0)
-    return Share(classes.index(row.of_class), *(100 * one for one in (row.believed, row.low, row.high, moved)))
+    moved, mark = min(row.moved, 1.0), classes.index(row.of_class) if len(classes) <= MOST_MARKS else 0
+    return Share(mark, *(100 * one for one in (row.believed, row.low, row.high, moved)))
+
+
+def highest_cell(figures: Iterable[FeatureFigure]) -> float:
+    """The highest share that is believed, against which cells are shaded."""
+    return max((row.believed for one in figures if one.is_share for row in one.rows), default=0.0)
 
 
 def shade(share: float, highest: float) -> int:
@@ -169,7 +176,7 @@ def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> Featu
     n = sum(one.n for one in estimates.questions if one.classes is not None)
     name = estimates.campaign.label.name
     more = more_devices(estimates.campaign, n, _width(rows))
-    return FeatureFigure("prior", name, f"The share of each {name} among all devices.", "share of devices", n, tuple(rows), more=more)
+    return FeatureFigure("prior", name, "", "share of devices", n, tuple(rows), more=more)
 
 
 def _width(rows: Sequence[Row]) -> float:
@@ -214,7 +221,7 @@ def _distribution(
     if feature.missing and not some_missing:
         rows = rows[: -len(classes)]
     told = _bits(posterior.classes.value, shares)
-    says = f"Of the devices of each {estimates.campaign.label.name}, the share that has each value.{missing}"
+    says = missing
     if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     known_rows = [row for row in rows if math.isfinite(row.estimate)]
@@ -228,7 +235,9 @@ def _distribution(
         tuple(rows),
         told=told,
         removed=_removed(told, posterior),
-        more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width) if table.pair.n else None,
+        more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width)
+        if table.pair.n
+        else None,
     )
 
 
@@ -315,7 +324,7 @@ class OverTime:
 
 
 def over_time(campaign: Campaign, tally: Tally, moment: datetime, feature: str | None = None) -> OverTime | None:
-    """Draw a campaign with windows, with one feature's curves; None for any other one, and before there is an answer."""
+    """Draw a campaign with windows, with one feature's curves; None of any other one, and before there is an answer."""
     if campaign.windows is None or not tally.n.any():
         return None
     numbers = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
@@ -331,17 +340,19 @@ def over_time(campaign: Campaign, tally: Tally, moment: datetime, feature: str |
         if number
     ]
     found = series_of(campaign, tally, _MOST_CELLS)
-    return OverTime(windows, _now(campaign, found, moment), list(_drawn(campaign, found, moment, feature)))
+    now = _now(campaign, campaign.windows, found, moment)
+    return OverTime(windows, now, list(_drawn(campaign, found, partial(_figure, campaign.windows, moment), feature)))
 
 
-def _now(campaign: Campaign, found: Sequence[QuestionSeries], moment: datetime) -> tuple[str, str] | None:
+def _now(
+    campaign: Campaign, windows: Windows, found: Sequence[QuestionSeries], moment: datetime
+) -> tuple[str, str] | None:
     """Return the first class's share in the last window that is over, in words, against the one before."""
     for one in found:
-        over = len(one.n) - (campaign.windows.opens(len(one.n)) > moment) if campaign.windows else 0
-        if one.question.kind == LABEL and over > 0 and math.isfinite(one.levels.smoothed.variance[over - 1][0]):
-            levels, place = one.levels.smoothed, over - 1
+        levels, place = one.levels.smoothed, len(one.n) - 1 - (windows.opens(len(one.n)) > moment)
+        if one.question.kind == LABEL and place >= 0 and math.isfinite(levels.variance[place][0]):
             share, low, high = (float(end[place][0]) for end in (levels.value, levels.low, levels.high))
-            times = [f"{campaign.windows.opens(end):%Y-%m-%d %H:%M}" for end in (place, place + 1)] if campaign.windows else []
+            times = (f"{windows.opens(end):%Y-%m-%d %H:%M}" for end in (place, place + 1))
             before = f"; {percent(float(levels.value[place - 1][0]))} in the one before" if place else ""
             told = f"{interval(low, high)} in the last finished window, {' to '.join(times)} UTC{before}."
             return f"“{campaign.label.classes[0]}” at {percent(share)}", told
@@ -349,7 +360,7 @@ def _now(campaign: Campaign, found: Sequence[QuestionSeries], moment: datetime) 
 
 
 def _drawn(
-    campaign: Campaign, found: Sequence[QuestionSeries], moment: datetime, feature: str | None
+    campaign: Campaign, found: Sequence[QuestionSeries], figure: Callable[..., Drawn], feature: str | None
 ) -> Iterator[Drawn]:
     classes = campaign.label.classes
     for one in found:
@@ -357,13 +368,15 @@ def _drawn(
             # Of two classes one is the other's mirror image.
             shown = classes[:1] if len(classes) == 2 else classes
             lines = [_line(one, cell, name) for cell, name in enumerate(shown)]
-            yield _figure("over-time-label", f"Share of devices, by {campaign.label.name}", lines, _missed(one), campaign, moment)
+            yield figure("over-time-label", f"Share of devices, by {campaign.label.name}", lines, _missed(one))
         if one.question.kind == PAIR and one.question.feature == feature:
-            names = cells(campaign.feature(feature))
+            asked = campaign.feature(feature)
             for place, of_class in enumerate(classes):
-                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
+                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(cells(asked))]
+                if asked.missing and not max(lines[-1].low) > 0:
+                    lines.pop()  # Nobody is known to lack a value.
                 title = f"Share of all devices, by {feature}, that are also {campaign.label.name} = {of_class}"
-                yield _figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one), campaign, moment)
+                yield figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 
 def _line(one: QuestionSeries, cell: int, label: str) -> Line:
@@ -383,24 +396,25 @@ def _missed(one: QuestionSeries) -> str:
     return f"A jump of one line by less than {last:.2g} points into the last window may be missed{best}."
 
 
-def _figure(
-    key: str, title: str, lines: Sequence[Line], missed: str, campaign: Campaign, moment: datetime
-) -> Drawn:
+def _figure(windows: Windows, moment: datetime, key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
     shown = [lines[place] for place in sorted(largest)]
-    frequent = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
-    windows = range(len(shown[0].value))
-    dates = [campaign.windows.opens(place) for place in (*windows, len(windows))] if campaign.windows else []
-    running = dates[-1] > moment
-    unfinished = "The last window is not over: its dots are hollow." if running else ""
-    columns = [
-        [f"{percent(min(max(value, 0.0), 1.0))} ({interval(low, high)})" for value, low, high in zip(line.value, line.low, line.high, strict=True)]
-        for line in shown
-    ]
+    last = len(shown[0].value) - 1
+    running = windows.opens(last + 1) > moment
+    says = (
+        f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else "",
+        "The last window is not over: its dots are hollow." if running else "",
+        missed,
+    )
+    dates = [windows.opens(place) for place in range(last + 1)]
+    columns = [[_told(*one) for one in zip(line.value, line.low, line.high, strict=True)] for line in shown]
     rows = [
-        [f"{dates[place]:%Y-%m-%d %H:%M}{' (running)' if running and place == windows[-1] else ''}", *row]
+        [f"{dates[place]:%Y-%m-%d %H:%M}{' (running)' if running and place == last else ''}", *row]
         for place, row in enumerate(zip(*columns, strict=True))
     ]
     plot = series_plot(shown, dates, title=f"{title}, by window", running=running)
-    says = " ".join(filter(None, (frequent, unfinished, missed)))
-    return Drawn(key, title, says, plot, ["Window from", *(line.label for line in shown)], rows)
+    return Drawn(key, title, " ".join(filter(None, says)), plot, ["Window from", *(one.label for one in shown)], rows)
+
+
+def _told(value: float, low: float, high: float) -> str:
+    return f"{percent(min(max(value, 0.0), 1.0))} ({interval(low, high)})"

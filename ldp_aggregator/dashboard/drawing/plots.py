@@ -200,7 +200,7 @@ def shares_plot(rows: Sequence[tuple[str, Sequence[Share]]], *, title: str, most
     foot = TOP + sum(heights)
 
     def across(value: float) -> float:
-        return LEFT + min(max(value, 0.0), most) / most * (WIDTH - LEFT - RIGHT)
+        return _LEFT_OF_SHARES + min(max(value, 0.0), most) / most * (WIDTH - _LEFT_OF_SHARES - _RIGHT_OF_SHARES)
 
     parts = [_head(title, foot + _FOOT_OF_SHARES)]
     for tick in ticks:
@@ -210,8 +210,10 @@ def shares_plot(rows: Sequence[tuple[str, Sequence[Share]]], *, title: str, most
     top = float(TOP)
     for (name, shares), height in zip(rows, heights, strict=True):
         middle = top + height / 2
-        label = escape(_short(name, _LABEL_LETTERS))
-        parts.append(f'<text class="name" x="{LEFT - 8}" y="{middle + 4:g}" text-anchor="end">{label}</text>')
+        label = escape(_short(name, _VALUE_LETTERS))
+        parts.append(
+            f'<text class="name" x="{_LEFT_OF_SHARES - 8}" y="{middle + 4:g}" text-anchor="end">{label}</text>'
+        )
         for place, share in enumerate(shares):
             y = top + _GAP / 2 + _SLOT * (place + 0.5)
             if share.reach > 0:
@@ -225,6 +227,9 @@ def shares_plot(rows: Sequence[tuple[str, Sequence[Share]]], *, title: str, most
 
 
 _FOOT_OF_SHARES: Final = 20
+_LEFT_OF_SHARES: Final = 136
+_RIGHT_OF_SHARES: Final = 20
+_VALUE_LETTERS: Final = 19
 _SHAPES: Final = (
     "M{l} {y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "M{l} {t}h8v8h-8z",
@@ -280,7 +285,9 @@ def series_plot(lines: Sequence[Line], dates: Sequence[datetime], *, title: str,
     if running and windows > 1:
         x, _ = at(windows - 1, 0)
         before, _ = at(windows - 2, 0)
-        parts.append(f'<rect class="running" x="{before:.1f}" y="{TOP}" width="{x - before:.1f}" height="{_CURVE_HEIGHT}"/>')
+        parts.append(
+            f'<rect class="running" x="{before:.1f}" y="{TOP}" width="{x - before:.1f}" height="{_CURVE_HEIGHT}"/>'
+        )
     for place, line in enumerate(lines):
         mark = f"mark{place % MARKS}"
         known = [window for window in range(windows) if math.isfinite(line.low[window])]

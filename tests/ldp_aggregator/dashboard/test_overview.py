@@ -12,10 +12,10 @@ import pytest
 
 from ldp_aggregator import Tally
 from ldp_aggregator.dashboard import overview
-from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.page_sources import Readings
 from ldp_aggregator.dashboard.pages import PageError
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.service import words
 from ldp_aggregator.service.rights import make_token
 from ldp_protocols import Campaign
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 import ldp_aggregator.dashboard
-from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.overview import points_of
 from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, History, Readings, refused_by, thinned
 from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.service import words
 from ldp_client import perturb
 from ldp_protocols import encode_upload
 

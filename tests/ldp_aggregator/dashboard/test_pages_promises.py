@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.service.words import number
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token
+from ldp_aggregator.service.words import number
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from ldp_aggregator.service import words
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
+from ldp_aggregator.service import words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from cells import SteppedClock
 
-from ldp_aggregator.service import words
 from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import (
     Bar,
@@ -22,6 +21,7 @@ from ldp_aggregator.dashboard.page_sources import History
 from ldp_aggregator.dashboard.session import open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.service import words
 from ldp_aggregator.service.drafts import draft_of, spread_header
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
