@@ -51,7 +51,7 @@ async def health(readings=READINGS, *, queue_age=0.25, is_well=True):
 
 async def test_the_page_of_health_has_every_number_of_this_process_in_its_place():
     text = await health()
-    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.sub("[\u00a0\u202f]", " ", text))
+    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.sub("\u00a0", " ", text))
     assert dict(found) == {
         "Commits": "10",
         "Mean commit": "200 ms",
@@ -114,7 +114,7 @@ async def test_the_first_page_has_what_was_counted_and_what_was_sent_again_and_e
     history = SimpleNamespace(since=None)
     told = {"readings": lambda: READINGS, "report_codes": REPORT_CODES, "history": history}
     text = (await overview.get_overview(visit(), SimpleNamespace(store=store(), **told))).text
-    assert "11 reports counted, 2 sent again" in re.sub("[\u00a0\u202f]", " ", text)
+    assert "11 reports counted, 2 sent again" in re.sub("\u00a0", " ", text)
     for number, last in ((12, 1), (13, 2), (24, 2), (25, 3)):
         sources = SimpleNamespace(store=store([SimpleNamespace(id=place) for place in range(number)]), **told)
         with pytest.raises(PageError, match=f"has {last} pages"):
