@@ -167,7 +167,7 @@ async def _measured(
         if found is not None and found.reports == model.reports:
             return found, None
         earlier = earlier or found
-    return None, earlier
+    return (model.measured if model else None), earlier
 
 
 def refused_of(state: CampaignState, readings: Readings, sources: Sources) -> list[Refused]:

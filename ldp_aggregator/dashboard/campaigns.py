@@ -193,7 +193,7 @@ def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[st
         "plots": drawing.draw((prior, *shown), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
         "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
-        "is_drawn": any(one.n and one.more is None for one in (prior, *shown)),
+        "is_drawn": any(one.n and one.more is None for one in shown),
         "most_rows": MOST_ROWS,
         "lied": lied,
         "liars": liars,

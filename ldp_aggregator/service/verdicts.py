@@ -55,10 +55,29 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """An accuracy with its 95 % interval, as so many ``devices`` of a ``round`` told it of a model of ``reports``."""
+
+    value: float
+    low: float
+    high: float
+    devices: int
+    round: str
+    reports: int | None = None
+
+
+def measured_of(evaluated: Mapping[str, Any], reports: int | None = None) -> Measured | None:
+    """The accuracy in the figures of an evaluation round; None where too few have answered."""
+    value, low, high = (_number(_object(evaluated.get("accuracy")).get(end)) for end in ("value", "low", "high"))
+    if value is None or low is None or high is None:
+        return None
+    devices, of_round = _number(evaluated.get("devices")), _text(evaluated.get("campaign"))
+    return Measured(value, low, high, int(devices or 0), of_round or "", reports)
+
+
+@dataclass(frozen=True)
 class ModelRow:
-    """A published model as its document tells of it; ``accuracy`` with its 95 % interval where an evaluation round ran,
-    and what a document does not carry is None.
-    """
+    """A published model as its document tells of it; what a document does not carry is None."""
 
     version: int
     created: datetime
@@ -66,11 +85,9 @@ class ModelRow:
     epsilon: float | None
     published_epsilon: float | None
     published_delta: float | None
-    accuracy: float | None
-    low: float | None
-    high: float | None
+    measured: Measured | None
     round: str | None
-    """The id of the evaluation round."""
+    """The id of the evaluation round, also where too few have answered it."""
     majority: float | None = None
     """Share of people whose class is the most frequent one, as far as the reports tell."""
     best: tuple[str, float, float] | None = None
@@ -88,20 +105,18 @@ def model_row(model: PublishedModel) -> ModelRow:
         training = {}
     published, evaluation = _object(training.get("published")), _object(training.get("evaluated"))
     reports = training.get("reports")
-    accuracy = _object(evaluation.get("accuracy"))
+    count = reports if isinstance(reports, int) else None
     expected = _object(training.get("expected"))
     best, tells = _object(expected.get("best_feature")), expected.get("tells_something")
     feature, low, high = _text(best.get("feature")), _number(best.get("low")), _number(best.get("high"))
     return ModelRow(
         model.version,
         model.created,
-        reports if isinstance(reports, int) else None,
+        count,
         _number(_object(training.get("guarantee")).get("epsilon")),
         _number(published.get("epsilon")),
         _number(published.get("delta")),
-        _number(accuracy.get("value")),
-        _number(accuracy.get("low")),
-        _number(accuracy.get("high")),
+        measured_of(evaluation, count),
         _text(evaluation.get("campaign")),
         _number(expected.get("majority")),
         None if feature is None or low is None or high is None else (feature, low, high),
@@ -120,26 +135,6 @@ def _text(value: Any) -> str | None:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """An accuracy with its 95 % interval, as so many ``devices`` of a ``round`` told it of a model of ``reports``."""
-
-    value: float
-    low: float
-    high: float
-    devices: int
-    round: str
-    reports: int | None = None
-
-
-def measured_of(evaluated: Mapping[str, Any], reports: int | None = None) -> Measured | None:
-    """The accuracy in the figures of an evaluation round; None where too few have answered."""
-    value, low, high = (_number(_object(evaluated.get("accuracy")).get(end)) for end in ("value", "low", "high"))
-    if value is None or low is None or high is None:
-        return None
-    return Measured(value, low, high, int(evaluated["devices"]), str(evaluated["campaign"]), reports)
 
 
 def guess_of(classes: Mapping[str, Mapping[str, Any]]) -> Guess | None:

@@ -257,6 +257,8 @@ def _gaussian(
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
     says += _missing_told(estimates, feature.name)[1]
+    low, high = float(feature.low), float(feature.high)
+    width = float(reach.mean()) / (high - low) if not moments.insufficient.any() else math.inf
     return FeatureFigure(
         f"feature-{place}",
         feature.name,
@@ -267,7 +269,8 @@ def _gaussian(
         is_share=False,
         told=told,
         removed=_removed(told, posterior),
-        bounds=(float(feature.low), float(feature.high)),
+        more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width),
+        bounds=(low, high),
     )
 
 

@@ -219,12 +219,12 @@ def test_the_most_urgent_is_what_a_campaign_asks_for_and_else_its_next_step(fact
 )
 def test_of_a_document_that_says_less_less_is_read(training):
     found = model_row(PublishedModel(3, json.dumps({"training": training}), NOW))
-    assert (found.version, found.reports, found.epsilon, found.accuracy, found.majority, found.best) == (3, *[None] * 5)
+    assert (found.version, found.reports, found.epsilon, found.measured, found.majority, found.best) == (3, *[None] * 5)
     for lacking in ("low", "high"):
         assert row(expected={"best_feature": {**BEST, lacking: None}}).best is None
         assert row(expected={"best_feature": {**BEST, lacking: True}}).best is None
     for document in ("{}", '{"training": null}', '{"training": {"published": 3, "reports": "x"}}', "[]"):
-        assert model_row(PublishedModel(1, document, NOW)).accuracy is None
+        assert model_row(PublishedModel(1, document, NOW)).measured is None
 
 
 def test_figures_of_a_round_are_read_where_they_are_told():
