@@ -203,7 +203,7 @@ async def facts_of(
     model = await model_of(sources, state)
     measured, earlier = await _measured(sources, state, model, states)
     facts |= {"model": model, "measured": measured, "earlier": earlier}
-    return Facts(**facts, **await asyncio.to_thread(_of_numbers, numbers, sources.clock(), learned))
+    return Facts(**facts, **await asyncio.to_thread(facts_in, numbers, sources.clock(), learned))
 
 
 async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
@@ -228,7 +228,8 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _of_numbers(numbers: Numbers, moment: datetime, learned: bool) -> dict[str, Any]:
+def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[str, Any]:
+    """The facts of a campaign that are in its counts."""
     width, estimates = widest(numbers.questions), numbers.estimates
     facts: dict[str, Any] = {
         "width": width,
