@@ -329,7 +329,7 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
 
 
 def _assumed(facts: Facts) -> str:
-    if facts.moved is None:
+    if facts.moved is None or not facts.is_told:
         return "" if facts.is_round else " Too few answers to say what lies could do."
     name, moved = facts.moved
     people = "people" if facts.people == "person" else f"{facts.people}s"

@@ -141,6 +141,7 @@ def test_a_model_is_fine_only_where_its_lower_end_is_above_guessing(facts, mood,
     [
         (TOLD, NOTE, "No sign of it", "If 1 % of the devices lied together, “yes” could be off by 12 points."),
         (replace(TOLD, people="person"), NOTE, "No sign of it", "If 1 % of the people lied together"),
+        (FEW, NOTE, "No sign of it", "Too few answers to say what lies could do."),
         (replace(TOLD, moved=None), NOTE, "No sign of it", "Too few answers to say what lies could do."),
         (replace(TOLD, reports=0), NOTE, "Nothing to say yet", "No answers yet."),
         (
