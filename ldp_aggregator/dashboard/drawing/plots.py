@@ -164,11 +164,10 @@ def sparkline(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
     for (_, before), (at, now) in pairwise(points):
         came[min(int((at - start).total_seconds() / span * SPARK_BINS), SPARK_BINS - 1)] += max(now - before, 0)
     (wide, tall), most = _SPARK, max(came)
+    heights = [max(1.0, number / most * tall) for number in came]  # Where nothing came there is a line at the foot.
     bars = "".join(
-        f'<rect x="{wide * place}" y="{tall - max(1.0, height / most * tall):.1f}" width="{wide - 1}" '
-        f'height="{max(1.0, height / most * tall):.1f}"/>'
-        for place, height in enumerate(came)
-        if height
+        f'<rect x="{wide * place}" y="{tall - height:.1f}" width="{wide - 1}" height="{height:.1f}"/>'
+        for place, height in enumerate(heights)
     )
     head = f'<svg class="spark" viewBox="0 0 {wide * SPARK_BINS} {tall}" role="img" aria-label="{escape(title)}" '
     return Markup(f'{head}xmlns="http://www.w3.org/2000/svg">{bars}</svg>')  # noqa: S704 - escaped above

@@ -145,7 +145,7 @@ def test_what_is_wrong_is_told_with_its_page_and_fails(screen, changed, says):
 
 
 def test_of_another_stores_server_no_number_is_told(screen):
-    code, lines, _ = screen(store="another", **{"ldp_free_bytes": 1.0})
+    code, lines, _ = screen(store="another", ldp_free_bytes=1.0)
     assert (code, lines[0].endswith(": not healthy")) == (1, True)
     assert "what answers serves the store another" in lines[1]
     assert [line.split()[0] for line in lines[2:4]] == ["store", "campaigns"]

@@ -183,10 +183,12 @@ def test_a_sparkline_has_what_came_in_each_of_equal_times():
         (NOW + timedelta(hours=24), 100),
     ]
     bars = [one for one in ElementTree.fromstring(sparkline(points, title="<t>")) if one.tag.endswith("rect")]
-    assert [(float(one.get("x")), float(one.get("height"))) for one in bars] == [(92, 24.0)]
+    heights = [float(one.get("height")) for one in bars]
+    assert heights == [1.0] * 23 + [24.0], "a line at the foot where nothing came"
+    assert [float(one.get("x")) for one in bars] == [4 * place for place in range(24)]
     later = [(NOW, 0), (NOW + timedelta(hours=11), 30), (NOW + timedelta(hours=24), 90)]
     heights = [float(one.get("height")) for one in ElementTree.fromstring(sparkline(later, title="t"))]
-    assert heights == [12.0, 24.0]
+    assert [height for height in heights if height > 1] == [12.0, 24.0]
     for nothing in ([], points[:1], [(NOW, 1), (NOW, 2)], [(NOW, 1), (NOW + timedelta(days=1), 1)]):
         assert sparkline(nothing, title="t") == ""
 
