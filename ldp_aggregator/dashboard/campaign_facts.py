@@ -163,7 +163,8 @@ async def _measured(
         campaign = await sources.campaign(of_round.id)
         told = await evaluation_of(sources, await numbers_of(sources, campaign))
         reports = campaign.evaluation.model.training.get("reports") if campaign.evaluation else None
-        found = measured_of(told, reports) if told else None
+        # A threshold that the round would move is the model's once it is published with the round's figures.
+        found = measured_of(told, reports, as_trained=model.round != of_round.id) if told else None
         if found is not None and found.reports == model.reports:
             return found, None
         earlier = earlier or found

@@ -66,9 +66,14 @@ class Measured:
     reports: int | None = None
 
 
-def measured_of(evaluated: Mapping[str, Any], reports: int | None = None) -> Measured | None:
-    """The accuracy in the figures of an evaluation round; None where too few have answered."""
-    value, low, high = (_number(_object(evaluated.get("accuracy")).get(end)) for end in ("value", "low", "high"))
+def measured_of(
+    evaluated: Mapping[str, Any], reports: int | None = None, *, as_trained: bool = False
+) -> Measured | None:
+    """The accuracy in the figures of an evaluation round, of the model as it is published with them or ``as_trained``;
+    None where too few have answered.
+    """
+    figure = _object(evaluated.get("as_trained" if as_trained else "accuracy"))
+    value, low, high = (_number(figure.get(end)) for end in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return None
     devices, of_round = _number(evaluated.get("devices")), _text(evaluated.get("campaign"))

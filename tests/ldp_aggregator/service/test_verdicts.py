@@ -5,8 +5,14 @@ import math
 from dataclasses import replace
 from datetime import datetime, timezone
 
+import drafts
+import numpy as np
+import pandas as pd
 import pytest
 
+from ldp_aggregator.dashboard.campaign_facts import Numbers, facts_in
+from ldp_aggregator.learning.evaluation_round import evaluate, evaluation_draft
+from ldp_aggregator.learning.training import train
 from ldp_aggregator.service.verdicts import (
     ACT,
     FINE,
@@ -30,6 +36,9 @@ from ldp_aggregator.service.verdicts import (
     model_row,
 )
 from ldp_aggregator.store.contract import PublishedModel
+from ldp_protocols import Campaign
+from ldp_protocols.document.model import Model
+from ldp_simulations import simulate
 
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)
 BEST = {"feature": "age", "low": 0.7, "high": 0.9}
@@ -234,6 +243,7 @@ def test_figures_of_a_round_are_read_where_they_are_told():
     told = {"accuracy": accuracy, "devices": 9, "campaign": "r"}
     assert measured_of(told, 7) == Measured(0.8, 0.7, 0.9, 9, "r", 7)
     assert measured_of({**told, "accuracy": untold}) is None
+    assert measured_of({**told, "as_trained": {**accuracy, "value": 0.75}}, as_trained=True).value == 0.75
     classes = {"a": {"value": 0.3, "low": 0.2, "high": 0.4}, "b": {"value": 0.7, "low": 0.6, "high": 0.8}}
     assert guess_of(classes) == Guess("b", 0.7, 0.6, 0.8)
     assert guess_of({"a": untold}) is None
@@ -277,3 +287,61 @@ def test_what_is_wrong_with_a_server_is_told_with_its_place_in_the_runbook():
         del well[next(key for key in well if key[0] == f"ldp_{name}")]
     assert list(findings(ServerFacts.of(well, now))) == []
     assert list(findings(ServerFacts.of({}, now))) == []
+
+
+def population(rng, people=20_000):
+    """People of two or three classes: two features tell of them, a third says what the first does, and one nothing."""
+    classes = int(rng.integers(2, 4))
+    shares = rng.dirichlet(np.full(classes, 5.0))
+    labels = rng.choice(classes, people, p=shares)
+    useful = rng.random() < 0.75
+    columns = {}
+    for name, values in (("first", 3), ("second", 4), ("idle", 3)):
+        tables = rng.dirichlet(np.full(values, 0.7 if useful and name != "idle" else 1e6), classes)
+        columns[name] = (tables.cumsum(axis=1)[labels] < rng.random(people)[:, None]).sum(axis=1).clip(max=values - 1)
+    columns["again"] = np.where(rng.random(people) < 0.8, columns["first"], rng.integers(0, 3, people))
+    frame = pd.DataFrame({name: [f"v{value}" for value in column] for name, column in columns.items()})
+    return frame, np.array([f"c{one}" for one in labels]), classes
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_in_200_campaigns_the_headlines_interval_holds_the_models_accuracy_and_fine_is_never_below_guessing():
+    """Each on fresh people: devices are drawn from a population of which the accuracy is known."""
+    held, least, least_by, fine = [], [], [], 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        frame, labels, classes = population(rng)
+        asked = [drafts.text(name, *sorted(frame[name].unique())) for name in frame]
+        label = {"name": "class", "classes": [f"c{one}" for one in range(classes)]}
+        campaign = Campaign.compile(
+            drafts.draft(*asked, label=label, study="s", privacy={"epsilon": float(rng.choice([1, 2, 4]))})
+        )
+        devices = int(rng.choice([3_000, 10_000, 40_000]))
+        tally = simulate(campaign, frame, labels, rng, fidelity="counts", devices=devices)
+        model = train(campaign, tally)
+        right = float((model.predict(frame) == labels).mean())
+        guessing = float(pd.Series(labels).value_counts(normalize=True).max())
+        row = model_row(PublishedModel(1, model.to_json(), NOW))
+        if row.best and row.best[1] > row.majority:
+            least.append(row.best[1] <= right)
+            least_by.append(row.best[1] - right)
+        asking = Campaign.compile(evaluation_draft([campaign], Model.from_json(model.to_json())))
+        told = evaluate(asking, simulate(asking, frame, labels, rng, fidelity="counts", devices=devices)).to_json()
+        facts = Facts(
+            "open", model=row, **facts_in(Numbers(campaign, tally, tally), NOW, learned=False), reports=devices
+        )
+        measured = measured_of(told, as_trained=True)
+        if measured is None:
+            continue
+        held.append(measured.low <= right <= measured.high)
+        verdict = decide(MODEL, replace(facts, measured=measured))
+        fine += verdict.mood == FINE
+        assert verdict.mood != FINE or right > guessing, seed
+        assert decide(MODEL, facts).mood != FINE, "nothing is fine that nobody measured"
+        assert decide(LIES, facts).mood != FINE
+    assert (len(held), fine) == (200, 133)
+    assert np.mean(held) >= 0.95
+    # "At least", by one feature alone: the model itself may lose some to features that say the same.
+    assert np.mean(least) >= 0.9
+    assert max(least_by) < 0.03
