@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import Any, Final
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure, OverTime, believed, of_features, over_time
+from ldp_aggregator.dashboard.drawing.learned_features import (
+    FeatureFigure,
+    OverTime,
+    believed,
+    of_features,
+    over_time,
+    shown_series,
+)
 from ldp_aggregator.dashboard.drawing.precision import (
     Precision,
     devices_of,
@@ -24,6 +31,7 @@ from ldp_aggregator.dashboard.drawing.precision import (
 from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.posterior import Posterior
+from ldp_aggregator.learning.series import QuestionSeries
 from ldp_aggregator.service.publishing import evaluation_so_far, tally_to_publish, tally_to_show, trained_on
 from ldp_aggregator.service.verdicts import (
     LIARS_SHARE,
@@ -78,8 +86,13 @@ class Numbers:
         """Those that tell most come first, nobody lying."""
         return [] if self.estimates is None or self.belief is None else of_features(self.estimates, self.belief, 0)
 
+    @cached_property
+    def _series(self) -> tuple[QuestionSeries, ...]:
+        return () if self.belief is None else shown_series(self.campaign, self.released)
+
     def over_time(self, moment: datetime, feature: str | None) -> OverTime | None:
-        return None if self.belief is None else over_time(self.campaign, self.released, moment, feature)
+        """Curves and the last window in words, of a campaign with windows that has answers."""
+        return over_time(self.campaign, self.released, self._series, moment, feature)
 
     @property
     def guess(self) -> Guess | None:

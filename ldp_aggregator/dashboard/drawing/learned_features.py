@@ -326,9 +326,16 @@ class OverTime:
     intervals_mean: str = INTERVALS_MEAN
 
 
-def over_time(campaign: Campaign, tally: Tally, moment: datetime, feature: str | None = None) -> OverTime | None:
-    """Draw a campaign with windows, with one feature's curves; None of any other one, and before there is an answer."""
-    if campaign.windows is None or not tally.n.any():
+def shown_series(campaign: Campaign, tally: Tally) -> tuple[QuestionSeries, ...]:
+    """The series of a campaign with windows that are drawn; none of any other one, and before there is an answer."""
+    return series_of(campaign, tally, _MOST_CELLS) if campaign.windows is not None and tally.n.any() else ()
+
+
+def over_time(
+    campaign: Campaign, tally: Tally, found: Sequence[QuestionSeries], moment: datetime, feature: str | None = None
+) -> OverTime | None:
+    """Draw the series that were ``found`` of a campaign, with one feature's curves; None of a campaign without."""
+    if campaign.windows is None or not found:
         return None
     numbers = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
     mean = sum(numbers) / sum(number > 0 for number in numbers)
@@ -342,7 +349,6 @@ def over_time(campaign: Campaign, tally: Tally, moment: datetime, feature: str |
         for place, number in enumerate(numbers)
         if number
     ]
-    found = series_of(campaign, tally, _MOST_CELLS)
     now = _now(campaign, campaign.windows, found, moment)
     return OverTime(windows, now, list(_drawn(campaign, found, partial(_figure, campaign.windows, moment), feature)))
 

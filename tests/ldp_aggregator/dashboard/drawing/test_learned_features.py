@@ -161,7 +161,8 @@ def test_windows_without_answers_are_left_out_of_the_mean_and_have_no_dot():
         for question in range(per_window):
             tally.n[window * per_window + question] = one.n[question]
             tally.counts[window * per_window + question][:] = one.counts[question]
-    drawn = figures.over_time(SERIES, tally, datetime(2026, 1, 3, 12, tzinfo=timezone.utc), "sky")
+    found = figures.shown_series(SERIES, tally)
+    drawn = figures.over_time(SERIES, tally, found, datetime(2026, 1, 3, 12, tzinfo=timezone.utc), "sky")
     assert [(one.name, one.devices, one.of_the_mean, one.is_running) for one in drawn.windows] == [
         ("1, from 2026-01-01 00:00", 99, 0.5, False),
         ("3, from 2026-01-03 00:00", 297, 1.5, True),
@@ -176,7 +177,7 @@ def test_windows_without_answers_are_left_out_of_the_mean_and_have_no_dot():
         ["Window from", "blue", "grey"],
     ]
     assert "its dots are hollow" in drawn.drawn[0].says
-    later = figures.over_time(SERIES, tally, NOW)
+    later = figures.over_time(SERIES, tally, found, NOW)
     assert len(later.drawn) == 1, "features are drawn where they are asked for"
     assert "2026-01-03 00:00 to 2026-01-04 00:00 UTC" in later.now[1]
     assert "hollow" not in later.drawn[0].plot
