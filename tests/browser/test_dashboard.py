@@ -58,7 +58,7 @@ def test_the_public_page_shows_what_a_device_would_send(browser, aggregator, win
     browser.wait(lambda: "The whole upload has" in browser.text("[data-result]"))
     assert ("its window" in browser.text("[data-result]")) == (windows is not None)
     browser.click("[data-lab] button[value=again]")
-    browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
+    browser.wait(lambda: "1,000 devices" in browser.text("[data-result]"))
     assert browser.requested() == before
     assert browser.complaints() == []
     assert browser.violations() == []
