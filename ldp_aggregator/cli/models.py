@@ -64,7 +64,6 @@ def add_commands(groups: Groups) -> None:
         "SERIES-ID --smooth --csv",
     )
     add_id(estimates)
-    add_explain(estimates)
     estimates.add_argument("--window", type=at_least(1), metavar="W", help="of a series: this window alone, from 1")
     estimates.add_argument(
         "--smooth", action="store_true", help="of a series: every window alone, filtered (the present) and smoothed"
@@ -174,7 +173,7 @@ def _estimates(options: argparse.Namespace) -> None:
     if options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
-        _tell_estimates(estimates, tally, arrivals, explain=options.explain)
+        _tell_estimates(estimates, tally, arrivals)
         if options.liars:
             _tell_moved(estimates.moved_by(options.liars))
         if evaluated:
@@ -210,10 +209,10 @@ def _tell_series(
     say(frame.drop(columns=["from", "question"]).to_string(index=False, na_rep="", float_format="{:.4f}".format))
     say(f"\n{INTERVALS_MEAN} Below jump_missed, a jump of one cell before the window may be missed.\n")
     twice = counted_twice([arrivals])
-    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=options.explain)
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=True)
 
 
-def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals, *, explain: bool) -> None:
+def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
     say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
@@ -222,7 +221,7 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals, *, e
     campaign = estimates.campaign
     published = published_by([(campaign, tally)], [arrivals])
     twice = counted_twice([arrivals])
-    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=explain)
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=True)
     if any(question.classes is not None for question in estimates.questions):
         say("\nP(class), pooled from every question that tells it")
         say_table(

@@ -89,7 +89,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     chosen = parse(sys.argv[1:] if arguments is None else arguments)
 
     def command() -> int | None:
-        if chosen.opens_store:
+        if getattr(chosen, "opens_store", False):
             complete_ids(chosen)
         result: int | None = chosen.command(chosen)
         return result

@@ -140,8 +140,9 @@ def test_what_is_published_is_told_beside_the_local_loss_everywhere(run, some_re
         text = run(*command, some_reports)[1]
         assert f"epsilon = {told['epsilon']:.4g}, delta = 1e-09" in text
         assert "Who intercepts an answer is at most " in text
-        assert not any(condition in text for condition in told["conditions"])
-        text = run(*command, some_reports[:6], "--explain")[1]
+        if command != ["estimates"]:
+            assert not any(condition in text for condition in told["conditions"])
+            text = run(*command, some_reports[:6], "--explain")[1]
         assert all(condition in text for condition in told["conditions"])
     assert all(one in run("campaign", "verify", document)[1] for one in ("1,000,000", *told["conditions"]))
     training = json.loads(model.read_text(encoding="utf-8"))["training"]
