@@ -196,12 +196,13 @@ class Rule(Generic[_Known]):
 
     mood: str
     holds: Callable[[_Known], object]
-    text: Callable[[_Known], str]
-    says: Callable[[_Known], str]
+    text: str | Callable[[_Known], str]
+    says: str | Callable[[_Known], str]
     asks: str = ""
 
     def verdict(self, facts: _Known) -> Verdict:
-        return Verdict(self.mood, self.text(facts), self.says(facts), self.asks)
+        text, says = (one if isinstance(one, str) else one(facts) for one in (self.text, self.says))
+        return Verdict(self.mood, text, says, self.asks)
 
 
 def decide(rules: Sequence[Rule[_Known]], facts: _Known) -> Verdict:
@@ -211,10 +212,6 @@ def decide(rules: Sequence[Rule[_Known]], facts: _Known) -> Verdict:
 
 def _always(_facts: Facts) -> bool:
     return True
-
-
-def _words(text: str) -> Callable[[Any], str]:
-    return lambda _facts: text
 
 
 def _more(facts: Facts) -> str:
@@ -229,20 +226,20 @@ def _counted(facts: Facts) -> str:
 
 
 HEALTH: Final[Sequence[Rule[Facts]]] = (
-    Rule(ACT, lambda f: f.status == "damaged", _words("Damaged"), _words("ldp-aggregator fsck says what is wrong.")),
-    Rule(ACT, lambda f: f.stopped, _words("Not counted"), lambda f: f.stopped),
+    Rule(ACT, lambda f: f.status == "damaged", "Damaged", "ldp-aggregator fsck says what is wrong."),
+    Rule(ACT, lambda f: f.stopped, "Not counted", lambda f: f.stopped),
     Rule(
         WATCH,
         lambda f: f.refused > max(1, REFUSED_SHARE * f.reports),
-        _words("Answers are refused"),
+        "Answers are refused",
         lambda f: f"{counted(f.refused, 'refusal')} since this server started. {_counted(f)}",
     ),
-    Rule(NOTE, lambda f: f.status == "closed", _words("Closed"), lambda f: f"{_counted(f)} It takes no more."),
-    Rule(NOTE, lambda f: f.status == "waiting", _words("Not open yet"), _words("It takes no answers yet.")),
-    Rule(NOTE, lambda f: f.federated, _words("Open"), _words("Nodes may send shares.")),
-    Rule(NOTE, lambda f: not f.reports, _words("No answers yet"), _words("It is open, and waits for devices.")),
-    Rule(NOTE, lambda f: f.has_model and not f.is_told, _words("Too few answers"), _counted),
-    Rule(FINE, _always, _words("Healthy"), _counted),
+    Rule(NOTE, lambda f: f.status == "closed", "Closed", lambda f: f"{_counted(f)} It takes no more."),
+    Rule(NOTE, lambda f: f.status == "waiting", "Not open yet", "It takes no answers yet."),
+    Rule(NOTE, lambda f: f.federated, "Open", "Nodes may send shares."),
+    Rule(NOTE, lambda f: not f.reports, "No answers yet", "It is open, and waits for devices."),
+    Rule(NOTE, lambda f: f.has_model and not f.is_told, "Too few answers", _counted),
+    Rule(FINE, _always, "Healthy", _counted),
 )
 """Is it healthy?"""
 
@@ -292,8 +289,8 @@ def _expected(facts: Facts) -> str:
 
 
 MODEL: Final[Sequence[Rule[Facts]]] = (
-    Rule(NOTE, lambda f: f.federated, _words("Follows the shares"), _words("It is made of the shares there are.")),
-    Rule(NOTE, lambda f: not f.has_model, _words("No model"), _words("This campaign learns none.")),
+    Rule(NOTE, lambda f: f.federated, "Follows the shares", "It is made of the shares there are."),
+    Rule(NOTE, lambda f: not f.has_model, "No model", "This campaign learns none."),
     Rule(
         ACT,
         lambda f: f.measured and f.guess and f.measured.high < f.guess.low,
@@ -312,23 +309,23 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
     Rule(
         NOTE,
         lambda f: f.model is None and not f.is_told,
-        _words("Not published"),
+        "Not published",
         lambda f: f"{_more(f)} before a model can be trained.",
     ),
     Rule(
         NOTE,
         lambda f: f.model is None,
-        _words("Not published"),
-        _words("Training takes what was counted so far, and says whether it is worth publishing."),
+        "Not published",
+        "Training takes what was counted so far, and says whether it is worth publishing.",
     ),
     Rule(
         WATCH,
         lambda f: f.model and f.model.tells_something is False,
-        _words("Not measured"),
+        "Not measured",
         lambda f: f"It may be no better than guessing: its features are not known to tell anything.{_guessed(f)}",
         "Model may be no better than guessing",
     ),
-    Rule(NOTE, _always, _words("Not measured"), _expected),
+    Rule(NOTE, _always, "Not measured", _expected),
 )
 """How good is the model?"""
 
@@ -347,19 +344,11 @@ def _contradictions(facts: Facts) -> str:
 
 
 LIES: Final[Sequence[Rule[Facts]]] = (
+    Rule(ACT, lambda f: f.conflicts > max(1, REFUSED_SHARE * f.reports), "Contradictions", _contradictions),
+    Rule(WATCH, lambda f: f.conflicts, "Contradictions", _contradictions),
+    Rule(NOTE, lambda f: not f.reports, "Nothing to say yet", "No answers yet."),
     Rule(
-        ACT,
-        lambda f: f.conflicts > max(1, REFUSED_SHARE * f.reports),
-        _words("Contradictions"),
-        _contradictions,
-    ),
-    Rule(WATCH, lambda f: f.conflicts, _words("Contradictions"), _contradictions),
-    Rule(NOTE, lambda f: not f.reports, _words("Nothing to say yet"), _words("No answers yet.")),
-    Rule(
-        NOTE,
-        _always,
-        _words("No sign of it"),
-        lambda f: f"Nobody can tell a made-up answer from an honest one.{_assumed(f)}",
+        NOTE, _always, "No sign of it", lambda f: f"Nobody can tell a made-up answer from an honest one.{_assumed(f)}"
     ),
 )
 """Is somebody lying?"""
@@ -381,13 +370,13 @@ def _clue(facts: Facts) -> str:
 
 LEARNED: Final[Sequence[Rule[Facts]]] = (
     Rule(NOTE, lambda f: f.told, lambda f: f.told[0] if f.told else "", lambda f: f.told[1] if f.told else ""),
-    Rule(NOTE, lambda f: f.top is None and f.has_model, _words("Nothing yet"), lambda f: f"{_more(f)}."),
-    Rule(NOTE, lambda f: f.has_model and not f.is_told, _words("Too little to tell"), lambda f: f"{_more(f)}."),
-    Rule(NOTE, lambda f: f.top is None, _words("Sums"), _words("They prepare another campaign.")),
+    Rule(NOTE, lambda f: f.top is None and f.has_model, "Nothing yet", lambda f: f"{_more(f)}."),
+    Rule(NOTE, lambda f: f.has_model and not f.is_told, "Too little to tell", lambda f: f"{_more(f)}."),
+    Rule(NOTE, lambda f: f.top is None, "Sums", "They prepare another campaign."),
     Rule(
         NOTE,
         lambda f: f.top and f.top[2] < CLUES[-2][0],
-        _words("No clue so far"),
+        "No clue so far",
         lambda f: f"None of the features is known to tell anything; {f.top[0] if f.top else ''} tells most.",
     ),
     Rule(NOTE, _always, lambda f: f"{f.top[0] if f.top else ''} tells most", _clue),

@@ -63,7 +63,7 @@ def half_width(errors: Array) -> float:
 
 
 def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
-    """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
+    """The largest expected half width (see :func:`widest`) for each of these numbers of devices, above 0."""
     variances = even_variances(campaign)
     of_shares = [one.index for one in campaign.questions if one.encoding == INDEX]
     of_all = of_shares or range(len(campaign.questions))
