@@ -5,6 +5,7 @@ verdicts are made of.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -42,6 +43,7 @@ from ldp_aggregator.service.verdicts import (
     guess_of,
     measured_of,
     model_row,
+    without_training,
 )
 from ldp_aggregator.service.words import counted, percent
 from ldp_aggregator.store.contract import CONFLICTING, CampaignState, StoreError
@@ -175,10 +177,11 @@ async def _measured(
             continue
         campaign = await sources.campaign(of_round.id)
         told = await evaluation_of(sources, await numbers_of(sources, campaign))
-        reports = campaign.evaluation.model.training.get("reports") if campaign.evaluation else None
+        is_published = model.round == of_round.id
         # A threshold that the round would move is the model's once it is published with the round's figures.
-        found = measured_of(told, reports, as_trained=model.round != of_round.id) if told else None
-        if found is not None and found.reports == model.reports:
+        found = measured_of(told, as_trained=not is_published) if told else None
+        asked = json.loads(campaign.evaluation.model.to_json()) if campaign.evaluation else {}
+        if found is not None and (is_published or without_training(asked) == model.fitted):
             return found, None
         earlier = earlier or found
     return (model.measured if model else None), earlier

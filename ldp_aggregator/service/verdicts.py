@@ -56,19 +56,16 @@ class Guess:
 
 @dataclass(frozen=True)
 class Measured:
-    """An accuracy with its 95 % interval, as so many ``devices`` of a ``round`` told it of a model of ``reports``."""
+    """An accuracy with its 95 % interval, as so many ``devices`` of a ``round`` told it."""
 
     value: float
     low: float
     high: float
     devices: int
     round: str
-    reports: int | None = None
 
 
-def measured_of(
-    evaluated: Mapping[str, Any], reports: int | None = None, *, as_trained: bool = False
-) -> Measured | None:
+def measured_of(evaluated: Mapping[str, Any], *, as_trained: bool = False) -> Measured | None:
     """The accuracy in the figures of an evaluation round, of the model as it is published with them or ``as_trained``;
     None where too few have answered.
     """
@@ -77,7 +74,7 @@ def measured_of(
     if value is None or low is None or high is None:
         return None
     devices, of_round = _number(evaluated.get("devices")), _text(evaluated.get("campaign"))
-    return Measured(value, low, high, int(devices or 0), of_round or "", reports)
+    return Measured(value, low, high, int(devices or 0), of_round or "")
 
 
 @dataclass(frozen=True)
@@ -100,34 +97,42 @@ class ModelRow:
     independent: float | None = None
     """The accuracy to expect if features are independent given the class."""
     tells_something: bool | None = None
+    fitted: Mapping[str, Any] = field(default_factory=dict)
+    """The document without what training says of itself: two models that are equal here are one."""
 
 
 def model_row(model: PublishedModel) -> ModelRow:
     """Read what the model's document says; it may be of a version that says less."""
     try:
-        training = _object(json.loads(model.document).get("training"))
-    except (ValueError, AttributeError):
-        training = {}
+        document = _object(json.loads(model.document))
+    except ValueError:
+        document = {}
+    training = _object(document.get("training"))
     published, evaluation = _object(training.get("published")), _object(training.get("evaluated"))
     reports = training.get("reports")
-    count = reports if isinstance(reports, int) else None
     expected = _object(training.get("expected"))
     best, tells = _object(expected.get("best_feature")), expected.get("tells_something")
     feature, low, high = _text(best.get("feature")), _number(best.get("low")), _number(best.get("high"))
     return ModelRow(
         model.version,
         model.created,
-        count,
+        reports if isinstance(reports, int) else None,
         _number(_object(training.get("guarantee")).get("epsilon")),
         _number(published.get("epsilon")),
         _number(published.get("delta")),
-        measured_of(evaluation, count),
+        measured_of(evaluation),
         _text(evaluation.get("campaign")),
         _number(expected.get("majority")),
         None if feature is None or low is None or high is None else (feature, low, high),
         _number(expected.get("independent")),
         tells if isinstance(tells, bool) else None,
+        without_training(document),
     )
+
+
+def without_training(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a model's document that classifies."""
+    return {name: value for name, value in document.items() if name != "training"}
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -338,14 +343,17 @@ def _assumed(facts: Facts) -> str:
     return f" If 1\u00a0% of the {people} lied together, “{name}” could be off by {100 * moved:.0f} points."
 
 
+def _contradicting(facts: Facts) -> str:
+    return counted(facts.conflicts, "contradiction")
+
+
 def _contradictions(facts: Facts) -> str:
-    told = "were contradictory" if facts.conflicts != 1 else "was contradictory"
-    return f"{counted(facts.conflicts, 'answer')} {told}: a broken app, or an attack.{_assumed(facts)}"
+    return f"Devices answered twice, differently: a broken app, or an attack.{_assumed(facts)}"
 
 
 LIES: Final[Sequence[Rule[Facts]]] = (
-    Rule(ACT, lambda f: f.conflicts > max(1, REFUSED_SHARE * f.reports), "Contradictions", _contradictions),
-    Rule(WATCH, lambda f: f.conflicts, "Contradictions", _contradictions),
+    Rule(ACT, lambda f: f.conflicts > max(1, REFUSED_SHARE * f.reports), _contradicting, _contradictions),
+    Rule(WATCH, lambda f: f.conflicts, _contradicting, _contradictions),
     Rule(NOTE, lambda f: not f.reports, "Nothing to say yet", "No answers yet."),
     Rule(
         NOTE, _always, "No sign of it", lambda f: f"Nobody can tell a made-up answer from an honest one.{_assumed(f)}"

@@ -92,7 +92,7 @@ def test_a_first_screen_answers_what_was_learned_how_good_healthy_and_attacked(t
         "none": ("Too little to tell", "Not published", "No answers yet", "Nothing to say yet"),
         "three": ("Too little to tell", "Not published", "Too few answers", "No sign of it"),
         "closed": ("income tells most", "Not published", "Closed", "No sign of it"),
-        "attacked": ("income tells most", "Not measured", "Answers are refused", "Contradictions"),
+        "attacked": ("income tells most", "Not measured", "Answers are refused", "150 contradictions"),
         "series": ("“yes” at ", "Not measured", "Healthy", "No sign of it"),
         "wide": (" tells most", "Not measured", "Healthy", "No sign of it"),
         "evaluation": (" % right", "Healthy", "No sign of it"),

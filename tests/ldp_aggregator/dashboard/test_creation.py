@@ -14,6 +14,7 @@ from exact_coins import SeededCoins
 from ldp_aggregator.dashboard import public
 from ldp_aggregator.dashboard.campaigns import TABS
 from ldp_aggregator.server import housekeeping
+from ldp_aggregator.service.publishing import publish_trained
 from ldp_aggregator.service.signing import gateway_of
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
@@ -249,6 +250,8 @@ async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(d
     assert f"{value}\u00a0% right" in shown
     assert f"{value}\u00a0% right" in (await dashboard.get("/"))[1]
     assert f'by <a href="/campaigns/{asked.id}">its round</a>' in shown
+    await publish_trained(dashboard.store, [first.id], "floor", anyway=True)
+    assert "An earlier model was right for" in await dashboard.page(first), "of as many reports, and another one"
     assert (await dashboard.store.state(asked.id)).model_version == 1
     acts = [(one.act.act, one.act.campaign) for one in await dashboard.store.acts()]
     assert acts[-2:] == [("publish model", first.id), ("publish model", asked.id)]

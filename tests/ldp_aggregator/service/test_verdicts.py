@@ -43,7 +43,7 @@ from ldp_simulations import simulate
 NOW = datetime(2027, 1, 1, tzinfo=timezone.utc)
 BEST = {"feature": "age", "low": 0.7, "high": 0.9}
 EXPECTED = {"majority": 0.6, "best_feature": BEST, "independent": 0.84, "tells_something": True}
-MEASURED = Measured(0.748, 0.729, 0.766, 20_000, "r" * 43, 60_000)
+MEASURED = Measured(0.748, 0.729, 0.766, 20_000, "r" * 43)
 GUESS = Guess("no", 0.6, 0.58, 0.62)
 MOVED = ("yes", 0.12)
 
@@ -156,11 +156,11 @@ def test_a_model_is_fine_only_where_its_lower_end_is_above_guessing(facts, mood,
         (
             replace(TOLD, conflicts=1),
             WATCH,
-            "Contradictions",
-            "1 answer was contradictory: a broken app, or an attack.",
+            "1\u00a0contradiction",
+            "Devices answered twice, differently: a broken app, or an attack.",
         ),
-        (replace(TOLD, conflicts=600), WATCH, "Contradictions", "600 answers were contradictory"),
-        (replace(TOLD, conflicts=601), ACT, "Contradictions", "601 answers were contradictory"),
+        (replace(TOLD, conflicts=600), WATCH, "600\u00a0contradictions", "If 1 % of the devices"),
+        (replace(TOLD, conflicts=601), ACT, "601\u00a0contradictions", "answered twice"),
     ],
 )
 def test_liars_are_an_assumption_and_never_fine(facts, mood, text, says):
@@ -205,7 +205,7 @@ def test_a_clue_has_its_word():
         (replace(TOLD, status="closed"), NOTE, ""),
         (replace(TOLD, federated=True), NOTE, ""),
         (replace(TOLD, is_round=True, measured=MEASURED), NOTE, ""),
-        (replace(TOLD, conflicts=2, measured=MEASURED), WATCH, "Contradictions"),
+        (replace(TOLD, conflicts=2, measured=MEASURED), WATCH, "2\u00a0contradictions"),
         (replace(TOLD, conflicts=2, stopped="x"), ACT, "Not counted"),
         (
             replace(TOLD, measured=replace(MEASURED, low=0.5, high=0.7)),
@@ -241,7 +241,7 @@ def test_figures_of_a_round_are_read_where_they_are_told():
     untold = {"value": None, "low": None, "high": None}
     accuracy = {"value": 0.8, "low": 0.7, "high": 0.9}
     told = {"accuracy": accuracy, "devices": 9, "campaign": "r"}
-    assert measured_of(told, 7) == Measured(0.8, 0.7, 0.9, 9, "r", 7)
+    assert measured_of(told) == Measured(0.8, 0.7, 0.9, 9, "r")
     assert measured_of({**told, "accuracy": untold}) is None
     assert measured_of({**told, "as_trained": {**accuracy, "value": 0.75}}, as_trained=True).value == 0.75
     classes = {"a": {"value": 0.3, "low": 0.2, "high": 0.4}, "b": {"value": 0.7, "low": 0.6, "high": 0.8}}
