@@ -33,6 +33,7 @@ from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draf
 from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.verdicts import HEALTH, LEARNED, LIES, MODEL, Facts, decide, model_row
+from ldp_aggregator.service.words import many
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, PublishedModel, to_text, utc_now
 from ldp_protocols import Campaign, DraftError, LdpError
@@ -297,14 +298,14 @@ def _uploads(options: argparse.Namespace) -> None:
 
 def _close(options: argparse.Namespace) -> None:
     state = act_on(options, "close campaign", [options.id], lambda store: store.close_campaign(options.id))
-    say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
+    say(f"closed with {many(state.shares, 'share') if state.federated else many(state.reports, 'report')}")
 
 
 def _reopen(options: argparse.Namespace) -> None:
     state = act_on(options, "reopen campaign", [options.id], lambda store: store.reopen_campaign(options.id))
     closes = state.life.closes
     over = "" if closes is None or utc_now() < closes else f"; its document ends it at {to_text(closes)}"
-    say(f"reopened with {state.reports} reports{over}")
+    say(f"reopened with {many(state.reports, 'report')}{over}")
 
 
 def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
@@ -317,7 +318,7 @@ def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
         return await store.seal_campaign(options.id, at_once=at_once)
 
     state = act_on(options, "seal campaign", [options.id], seal)
-    say(f"sealed with {state.reports} reports; their ids are gone")
+    say(f"sealed with {many(state.reports, 'report')}; their ids are gone")
 
 
 def _delete(options: argparse.Namespace) -> None:

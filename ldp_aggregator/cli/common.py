@@ -17,7 +17,7 @@ from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.service.signing import held_gateways
-from ldp_aggregator.service.words import counted, even_odds, short_id
+from ldp_aggregator.service.words import even_odds, many, short_id
 from ldp_aggregator.store import Store, StoreError, open_store
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.command_line import Groups, say
@@ -291,7 +291,8 @@ def tell_guarantees(
         told = f"{sure}: {one.why_not}" if one.guarantee is None else f"at most {_sure(one.guarantee)}"
         say(f"Who runs the server is, of one device{of}, {told}.")
     if twice and twice["at_most"]:
-        say(f"Counted twice, by stores that were merged: {twice['known']:,} reports, {twice['at_most']:,} at most.")
+        known = many(twice["known"], "report")
+        say(f"Counted twice, by stores that were merged: {known}, {twice['at_most']:,} at most.")
     if not explain:
         say("These have conditions; --explain tells them.")
         return
@@ -304,8 +305,7 @@ def tell_guarantees(
 
 def _sure(guarantee: PublishedGuarantee) -> str:
     loss = f"epsilon = {guarantee.epsilon:.4g}" + (f", delta = {guarantee.delta:g}" if guarantee.delta else "")
-    crowd = f"one of {counted(guarantee.reports, 'device')}".replace("\u00a0", " ")
-    return f"{even_odds(guarantee.epsilon or 0.0)} sure: {loss}, {crowd}"
+    return f"{even_odds(guarantee.epsilon or 0.0)} sure: {loss}, one of {many(guarantee.reports, 'device')}"
 
 
 def _address(text: str) -> str:

@@ -23,7 +23,7 @@ from ldp_aggregator.cli.common import CommandError, add_command, say_table, sett
 from ldp_aggregator.service.rights import BACKED_UP, local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.verdicts import RUNBOOK, ServerFacts, findings, size
-from ldp_aggregator.service.words import counted, short_id
+from ldp_aggregator.service.words import many, short_id
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CONFLICTING, CampaignState, Restored, utc_now
@@ -177,7 +177,7 @@ def _campaign_lines(campaigns: list[CampaignState]) -> Iterator[str]:
 
 
 def _ago(moment: float) -> str:
-    hours = counted(round((time.time() - moment) / 3600), "hour").replace("\u00a0", " ")
+    hours = many(round((time.time() - moment) / 3600), "hour")
     return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {hours} ago"
 
 
@@ -263,7 +263,7 @@ def _fsck(options: argparse.Namespace) -> int:
     for finding in findings:
         say(str(finding))
     if not findings:
-        say(f"{counted(campaigns, 'campaign')} checked: nothing is wrong.".replace("\u00a0", " "))
+        say(f"{many(campaigns, 'campaign')} checked: nothing is wrong.")
         say(f"This store is {generation}.")
     return 1 if findings else 0
 
@@ -354,7 +354,8 @@ def _restore(options: argparse.Namespace) -> None:
         restored = restore_store(options.backup, settings.data, keep_shares=options.keep_shares)
     else:
         restored = asyncio.run(_renew(settings.database_address, options.keep_shares))
-    say(f"the store is restored; {restored.tokens} tokens are revoked, {restored.shares} shares dropped; run fsck")
+    tokens, shares = many(restored.tokens, "token"), many(restored.shares, "share")
+    say(f"the store is restored; revoked: {tokens}; dropped: {shares}; run fsck")
 
 
 async def _renew(address: str, keep_shares: bool) -> Restored:
@@ -397,7 +398,7 @@ def _recount(options: argparse.Namespace) -> int:
 
 
 def _tell(found: Recount, equal: bool | None) -> None:
-    say(f"{found.reports} reports count, {found.duplicates} rows repeat one of them")
+    say(f"counted: {many(found.reports, 'report')}; {many(found.duplicates, 'row')} repeat one of them")
     if found.refused:
         say(f"{found.refused} rows no device can have sent; they are left out")
     if found.conflicts:

@@ -40,6 +40,7 @@ from ldp_aggregator.service.publishing import (
     told_estimates,
 )
 from ldp_aggregator.service.verdicts import MODEL, Facts, decide, model_row
+from ldp_aggregator.service.words import many
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, utc_now
 from ldp_protocols import Campaign
@@ -276,7 +277,7 @@ def _train(options: argparse.Namespace) -> None:
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
     if options.output:
         write_file(options.output, models[0].document)
-    say(f"{_published(models)} from {reports:,} reports.")
+    say(f"{_published(models)} from {many(reports, 'report')}.")
     training = json.loads(models[0].document)["training"]
     _tell_expected(training["expected"])
     _tell_guarantees(training, explain=options.explain)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from ldp_aggregator.service.words import about, bits, counted, interval, percent, short_id, whole_percent
+from ldp_aggregator.service.words import about, bits, counted, interval, many, percent, short_id, whole_percent
 from ldp_aggregator.store.contract import PublishedModel
 
 ACT: Final = "act"
@@ -519,5 +519,5 @@ def findings(facts: ServerFacts) -> Iterator[Finding]:
     for entry, what, end in (*ends, ("directory", "a publisher's directory", facts.directory_ends)):
         if end is not None and end - facts.now < SOON:
             left = end - facts.now
-            told = "has ended" if left <= 0 else f"ends in {counted(int(left / DAY), 'day')}".replace("\u00a0", " ")
+            told = "has ended" if left <= 0 else f"ends in {many(int(left / DAY), 'day')}"
             yield Finding(ACT if left <= 0 else WATCH, f"{what} {told}", f"{entry}ends")

@@ -58,9 +58,14 @@ def bits(value: float) -> str:
     return f"{value:.2f}\u00a0bits" if value >= 0.005 else "below 0.01\u00a0bits"
 
 
-def counted(value: int, noun: str, plural: str = "") -> str:
-    """So many of what has this plural, by default a regular one."""
-    return f"{number(value)}\u00a0{noun if value == 1 else plural or noun + 's'}"
+def many(value: int, noun: str) -> str:
+    """So many of what has a regular plural."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def counted(value: int, noun: str) -> str:
+    """:func:`many`, in one line of a page."""
+    return many(value, noun).replace(" ", "\u00a0")
 
 
 def about(value: float) -> str:
