@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.learned_features import (
@@ -46,12 +46,12 @@ from ldp_aggregator.service.verdicts import (
     without_training,
 )
 from ldp_aggregator.service.words import counted, percent
-from ldp_aggregator.store.contract import CONFLICTING, CampaignState, StoreError
+from ldp_aggregator.store.contract import CONFLICTING, CampaignState
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, MOMENTS, SCORE
 from ldp_protocols.errors import LdpError
 
-MOST_KEPT: Final = 64
+MOST_KEPT: Final = 256
 """States of campaigns whose numbers stay in memory, the last that were asked for."""
 
 
@@ -109,14 +109,16 @@ class Numbers:
         return Guess(self.campaign.label.classes[place], min(max(share, 0.0), 1.0), low, high)
 
 
-async def numbers_of(sources: Sources, campaign: Campaign) -> Numbers:
-    """The numbers of a campaign of devices as of now, the same ones while nothing more was counted."""
-    counts = await tally_to_show(sources.store, campaign)
-    # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
-    released = counts if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
-    key = campaign.id, counts.n.tobytes(), released.n.tobytes()
-    found: Numbers = _kept(sources, key, Numbers(campaign, counts, released))
-    return found
+async def numbers_of(sources: Sources, campaign: Campaign, state: CampaignState) -> Numbers:
+    """The numbers of a campaign of devices as of now, the same ones while nothing more is counted."""
+    key = campaign.id, "numbers", state.reports
+    found: Numbers | None = sources.kept.get(key)
+    if found is None:
+        counts = await tally_to_show(sources.store, campaign)
+        # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
+        released = counts if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
+        found = Numbers(campaign, counts, released)
+    return _kept(sources, key, found)
 
 
 async def evaluation_of(sources: Sources, numbers: Numbers) -> dict[str, Any] | None:
@@ -130,16 +132,21 @@ async def evaluation_of(sources: Sources, numbers: Numbers) -> dict[str, Any] | 
             if error.code != "not-installed":
                 raise
             return None
-        found = _kept(sources, key, told.to_json())
-    return found
+        found = told.to_json()
+    return _kept(sources, key, found)
 
 
-def _kept(sources: Sources, key: tuple[Any, ...], value: Any) -> Any:
+_Value = TypeVar("_Value")
+
+
+def _kept(sources: Sources, key: tuple[Any, ...], value: _Value) -> _Value:
+    """Put what was asked for last at the end, and let go of what was longest not asked for."""
     kept = sources.kept
-    found = kept[key] = kept.pop(key, value)
+    kept.pop(key, None)
+    kept[key] = value
     while len(kept) > MOST_KEPT:
         del kept[next(iter(kept))]
-    return found
+    return value
 
 
 async def model_of(sources: Sources, state: CampaignState, version: int | None = None) -> ModelRow | None:
@@ -147,8 +154,14 @@ async def model_of(sources: Sources, state: CampaignState, version: int | None =
     number = version or state.model_version
     if not number or state.federated:
         return None
-    model = await sources.store.model(state.id, number)
-    return None if model is None else model_row(model)
+    key = state.id, "model", number
+    found: ModelRow | None = sources.kept.get(key)
+    if found is None:
+        model = await sources.store.model(state.id, number)
+        if model is None:
+            return None
+        found = model_row(model)
+    return _kept(sources, key, found)
 
 
 async def rounds(sources: Sources, states: Sequence[CampaignState]) -> list[tuple[CampaignState, list[str]]]:
@@ -160,9 +173,10 @@ async def rounds(sources: Sources, states: Sequence[CampaignState]) -> list[tupl
         if state.federated or state.damaged:
             continue
         if state.id not in sources.rounds:
-            campaign = await sources.campaign(state.id)
-            sources.rounds[state.id] = trained_on(campaign) if campaign.asks == SCORE else []
-        if sources.rounds[state.id]:
+            with suppress(LdpError):  # One that cannot be read hides no other, and says so in its own place.
+                campaign = await sources.campaign(state.id)
+                sources.rounds[state.id] = trained_on(campaign) if campaign.asks == SCORE else []
+        if sources.rounds.get(state.id):
             found.append((state, sources.rounds[state.id]))
     return found
 
@@ -172,19 +186,22 @@ async def _measured(
 ) -> tuple[Measured | None, Measured | None]:
     """The accuracy of the latest model, and that of an earlier one, by the rounds that there are."""
     earlier = None
+    if model is None:
+        return None, None
     for of_round, names in await rounds(sources, states):
-        if state.id not in names or model is None:
+        if state.id not in names:
             continue
-        campaign = await sources.campaign(of_round.id)
-        told = await evaluation_of(sources, await numbers_of(sources, campaign))
-        is_published = model.round == of_round.id
-        # A threshold that the round would move is the model's once it is published with the round's figures.
-        found = measured_of(told, as_trained=not is_published) if told else None
-        asked = json.loads(campaign.evaluation.model.to_json()) if campaign.evaluation else {}
-        if found is not None and (is_published or without_training(asked) == model.fitted):
-            return found, None
-        earlier = earlier or found
-    return (model.measured if model else None), earlier
+        with suppress(LdpError):
+            campaign = await sources.campaign(of_round.id)
+            told = await evaluation_of(sources, await numbers_of(sources, campaign, of_round))
+            is_published = model.round == of_round.id
+            # A threshold that the round would move is the model's once it is published with the round's figures.
+            found = measured_of(told, as_trained=not is_published) if told else None
+            asked = json.loads(campaign.evaluation.model.to_json()) if campaign.evaluation else {}
+            if found is not None and (is_published or without_training(asked) == model.fitted):
+                return found, None
+            earlier = earlier or found
+    return model.measured, earlier
 
 
 def refused_of(state: CampaignState, readings: Readings, sources: Sources) -> list[Refused]:
@@ -230,8 +247,8 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
         return {"is_round": True}
     guess = guess_of(evaluated["classes"])
     for name in trained_on(numbers.campaign):  # Many more may have told the classes there.
-        with suppress(StoreError):
-            other = (await numbers_of(sources, await sources.campaign(name))).guess
+        with suppress(LdpError):
+            other = (await numbers_of(sources, await sources.campaign(name), await sources.store.state(name))).guess
             guess = other if guess is None or (other and other.high - other.low < guess.high - guess.low) else guess
     than = "" if guess is None else f" Always guessing “{guess.name}” would be right for {percent(guess.share)}."
     says = f"As {counted(measured.devices, 'device')} told that took no part in training.{than}"

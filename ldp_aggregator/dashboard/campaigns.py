@@ -121,7 +121,7 @@ async def campaign_page(
     shown = tab or tabs[0]
     if shown not in tabs:
         raise PageError(404, "No such page", "A federated campaign has a model, and no numbers of its own.")
-    numbers = None if state.federated else await numbers_of(sources, campaign)
+    numbers = None if state.federated else await numbers_of(sources, campaign, state)
     readings = await asyncio.to_thread(sources.readings)
     facts = await facts_of(sources, state, readings, await sources.store.campaigns(), numbers)
     values = {

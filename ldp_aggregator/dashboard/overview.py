@@ -119,7 +119,7 @@ async def _entry(
     try:
         numbers = None
         if is_judged and not state.federated and not state.damaged:
-            numbers = await numbers_of(sources, await sources.campaign(state.id))
+            numbers = await numbers_of(sources, await sources.campaign(state.id), state)
         facts = await facts_of(sources, state, readings, states, numbers, learned=False)
     except Exception as error:  # One damaged campaign hides no other.
         LOG.error("a campaign cannot be read", extra={"campaign": state.id, "reason": kind_of(error)})

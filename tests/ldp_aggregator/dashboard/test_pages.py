@@ -12,7 +12,7 @@ from ldp_aggregator.dashboard import campaigns, pages
 from ldp_aggregator.dashboard.routes import ADMIN
 from ldp_aggregator.dashboard.session import server_key
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.contract import DAMAGED, StoreError, utc_now
 
 
 async def test_a_page_stands_with_an_empty_store_and_forbids_what_is_not_this_servers(dashboard):
@@ -77,6 +77,24 @@ async def test_each_tab_has_an_address_and_the_four_answers(dashboard):
         status, text = await dashboard.get(f"/campaigns/{campaign.id}{nothing}")
         assert status == 404
         assert nothing == "/nothing" or "Sign out" in text, "an error keeps the way to the other pages"
+
+
+async def test_one_campaign_that_cannot_be_read_hides_no_other(dashboard, monkeypatch):
+    good = await dashboard.publish(5, study="s", title="Good")
+    assert (await dashboard.act(good, "train", anyway="yes"))[0] == 303
+    bad = await dashboard.publish(title="Bad")
+    document = dashboard.store.document
+
+    async def fails(campaign_id):
+        if campaign_id == bad.id:
+            raise StoreError("a byte is not the one that was written", DAMAGED)
+        return await document(campaign_id)
+
+    monkeypatch.setattr(dashboard.store, "document", fails)
+    status, text = await dashboard.get("/")
+    assert (status, text.count("Cannot be read")) == (200, 1)
+    assert "Model may be no better than guessing" in text
+    assert "Not measured" in await dashboard.page(good)
 
 
 async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
