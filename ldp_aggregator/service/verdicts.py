@@ -340,7 +340,8 @@ def _assumed(facts: Facts) -> str:
         return "" if facts.is_round else " Too few answers to say what lies could do."
     name, moved = facts.moved
     people = "people" if facts.people == "person" else f"{facts.people}s"
-    return f" If 1\u00a0% of the {people} lied together, “{name}” could be off by {100 * moved:.0f} points."
+    points = counted(math.ceil(100 * moved - 1e-9), "point")
+    return f" If 1\u00a0% of the {people} lied together, “{name}” could be off by {points}."
 
 
 def _contradicting(facts: Facts) -> str:
