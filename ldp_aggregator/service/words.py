@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.mechanisms import FACTS
-from ldp_protocols.features import Feature, NumericFeature
+from ldp_protocols.features import Feature
 
 NONE: Final = "–"
 SHORT: Final = 8
@@ -81,9 +81,10 @@ def short_id(campaign_id: str) -> str:
 
 def cells(feature: Feature) -> tuple[str, ...]:
     """The names of what there is to answer about a feature; bins of a number read "0 to 25,000"."""
-    if not isinstance(feature, NumericFeature) or feature.moments is not None:
+    number = feature.number
+    if number is None or number.moments is not None:
         return feature.cell_names
-    edges = [plain_number(edge) for edge in (feature.low, *feature.inner_edges, feature.high)]
+    edges = [plain_number(edge) for edge in (number.low, *number.inner_edges, number.high)]
     return *(f"{low} to {high}" for low, high in pairwise(edges)), *feature.cell_names[feature.size :]
 
 
