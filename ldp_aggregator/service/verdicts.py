@@ -397,7 +397,7 @@ def attention(facts: Facts) -> Verdict:
     """What a campaign asks of somebody, the most urgent first; else its next step, as a note, or nothing."""
     found = [decide(rules, facts) for rules in (HEALTH, LIES, MODEL)]
     urgent = min(found, key=lambda one: MOODS.index(one.mood))
-    if urgent.mood in (ACT, WATCH):
+    if urgent.mood == ACT or (urgent.mood == WATCH and facts.status != "closed"):  # What is over is not watched.
         return Verdict(urgent.mood, urgent.asks or urgent.text)
     if facts.status != "open" or facts.federated or not facts.has_model:
         return Verdict(NOTE, "")

@@ -203,6 +203,8 @@ def test_a_clue_has_its_word():
         (FEW, NOTE, "Collecting: about 1,500 more"),
         (replace(FEW, more=None), NOTE, "Collecting"),
         (replace(TOLD, status="closed"), NOTE, ""),
+        (replace(TOLD, status="closed", conflicts=2), NOTE, ""),
+        (replace(TOLD, status="closed", conflicts=6_000), ACT, "6,000\u00a0contradictions"),
         (replace(TOLD, federated=True), NOTE, ""),
         (replace(TOLD, is_round=True, measured=MEASURED), NOTE, ""),
         (replace(TOLD, conflicts=2, measured=MEASURED), WATCH, "2\u00a0contradictions"),
