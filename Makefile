@@ -5,16 +5,19 @@
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with the oldest and the newest Flower that pyproject.toml admits, each in its environment
-# make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
+# make engines the recount of an archive on Dask, the example on Apache Beam and composed guarantees, in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
+# make pages   every command and code block of the pages, in their order, with the built wheels and nothing of the checkout importable
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the tests of device and aggregator on every Python that pyproject.toml promises; on the image's, with the image's libraries
 # make lock    the image's dependencies and what builds it and releases, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, and what each wheel brings along, as CycloneDX, into build/sbom*.json
 # make release      what a release publishes into dist, built by what is locked with hashes and nothing else
 # make reproducible   builds a release from two clones, and fails where a byte differs
-# make manifests   checks deploy/kubernetes against the schemas of its API, and deploy/prometheus with promtool, which fires every alert
-# make image   the container image, where something that builds images is running; otherwise it says that there is none
+# make manifests   checks compose and deploy/kubernetes against the schemas of their formats, units and dashboard by their tests, and
+#              deploy/prometheus with promtool, which fires every alert
+# make rehearsal   boots the whole system from its built packages on loopback alone, kills each process under load, puts a backup back, fires alerts
+# make image   the container images, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
 # make kotlin   lints, builds and tests the Kotlin client on a JDK that is here; the compiler comes from the package index, ktlint from npm
 # make swift    builds and tests the Swift client; the compiler is that of Debian 13, from the mirror that apt is set to
@@ -36,10 +39,12 @@ PEERS := .venv-peers
 FLOWER := .venv-flower
 ENGINES := .venv-engines
 OLDEST := .venv-oldest
+EMPTY := .venv-empty
 TOOLS := .venv-tools
 DOCS := .venv-docs
 FUZZ := .venv-fuzz
 RELEASE := .venv-release
+REHEARSAL := .venv-rehearsal
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 PROMTOOL := $(TOOLS)/prometheus/usr/bin/promtool
 VITE := $(VENV)/vite/node_modules/vite/package.json
@@ -57,7 +62,7 @@ APART := tests/browser tests/engines tests/flower tests/phones tests/swift tests
 # Each run of tests says how many pass at least: one that finds fewer has lost some.
 PYTEST := -m pytest --fewest
 
-.PHONY: setup demo test check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible image docs clean
+.PHONY: setup demo test pages check nightly fuzz mutants packages oldest engines browser screenshots flower javascript kotlin swift browsers differential pythons peers lock manifests sbom release reproducible rehearsal image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -95,14 +100,21 @@ check: $(INSTALLED)
 
 $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[dask,tests]' 'apache-beam>=2.60,<3'
+	$(ENGINES)/bin/python -m pip install -qq --no-compile $(EDITABLE) '.[composition,dask,tests]' 'apache-beam>=2.60,<3'
 	@touch $@
 
 engines: $(ENGINES)/.installed
-	$(ENGINES)/bin/python $(PYTEST) 13 tests/engines
+	$(ENGINES)/bin/python $(PYTEST) 26 tests/engines
 
 packages: $(INSTALLED)
 	$(BIN)/python $(PYTEST) 16 -m install tests/test_packaging.py tests/test_source_distributions.py
+
+# Each time anew: it is about the wheels of now. Files that pages name are the checkout's, as a reader has them.
+pages: $(INSTALLED)
+	$(PYTHON) -m venv --clear $(EMPTY)
+	$(EMPTY)/bin/python -m pip install -qq ./deploy/client-wheel '.[dev]'
+	cd $(EMPTY) && PYTHONSAFEPATH=1 bin/python -m pytest --rootdir $(CURDIR) --config-file $(CURDIR)/pyproject.toml --fewest 30 -p no:cacheprovider \
+	  -n auto --dist worksteal -k 'page_runs' $(CURDIR)/tests/pages/test_pages.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
@@ -138,6 +150,7 @@ pythons: $(INSTALLED)
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/tools.in
+	@$(TOOLS)/bin/python -m pip install -qq --no-deps docker-compose==1.29.2 # for the schema in it, and nothing else
 	@touch $@
 
 # No header, no annotations, no index: the same file comes out whatever index it was made with.
@@ -145,13 +158,14 @@ LOCK = $(TOOLS)/bin/uv pip compile -q --upgrade --python-version 3.13 --python-p
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
   --no-emit-package ldp-bayes --no-emit-package ldp-bayes-client
 
+IMAGES := aggregator relay issuer
+
 lock: $(TOOLS)/.installed
-	$(LOCK) deploy/image/requirements.in --output-file deploy/image/requirements.txt
-	$(LOCK) deploy/image/build.in --output-file deploy/image/build.txt
+	for one in $(IMAGES) build; do $(LOCK) deploy/image/$$one.in --output-file deploy/image/$$one.txt || exit 1; done
 
 sbom: $(TOOLS)/.installed
 	@mkdir -p build
-	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
+	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/aggregator.txt --pyproject pyproject.toml \
 	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
 	printf './deploy/client-wheel' | $(LOCK) - --output-file build/client.txt
 	printf './deploy/client-wheel\n.[aggregator]' | $(LOCK) - --output-file build/aggregator.txt
@@ -177,14 +191,19 @@ $(PROMTOOL): $(TOOLS)/.installed
 	cd $(TOOLS) && dpkg -x prometheus_*.deb prometheus
 	@touch $@
 
-manifests: $(TOOLS)/.installed $(PROMTOOL)
+manifests: $(INSTALLED) $(TOOLS)/.installed $(PROMTOOL)
 	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
+	$(TOOLS)/bin/python deploy/check_compose.py $(TOOLS)/lib/python*/site-packages/compose/config/compose_spec.json
 	$(PROMTOOL) check config deploy/prometheus/prometheus.yml
 	$(PROMTOOL) check rules deploy/prometheus/alerts.yaml
 	$(PROMTOOL) test rules deploy/prometheus/alerts.test.yaml
+	$(BIN)/python $(PYTEST) 70 tests/ldp_aggregator/cli/test_deployment.py tests/ldp_aggregator/server/test_metrics.py
+
+rehearsal: $(INSTALLED) $(RELEASE)/.installed $(PROMTOOL)
+	$(BIN)/python deploy/rehearsal/rehearse
 
 image:
-	@deploy/image/build ldp-aggregator
+	@deploy/image/build
 
 JAVASCRIPT := javascript/node_modules/.package-lock.json
 
@@ -192,8 +211,8 @@ $(JAVASCRIPT): javascript/package-lock.json
 	cd javascript && npm ci --no-audit --no-fund
 	@touch $@
 
-# The lab's page carries the package's encoder: an old one is built anew here, and says so once.
-BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js
+# The lab's page carries the package's encoder, and the page to try all of the client: an old one is built anew here, and says so once.
+BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js try/index.html try/try.css try/try.js
 SERVED := ldp_aggregator/dashboard/static
 
 javascript: $(JAVASCRIPT)
@@ -234,13 +253,14 @@ $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
 
 browser: $(INSTALLED) $(AXE)
-	$(BIN)/python $(PYTEST) 9 tests/browser
+	$(BIN)/python $(PYTEST) 22 tests/browser
 
 SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
 
 screenshots: $(INSTALLED)
 	$(SCREENSHOTS) build/screenshots
 	$(SCREENSHOTS) build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+	$(SCREENSHOTS) build/screenshots --try docs/pictures/try.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)
@@ -282,4 +302,4 @@ nightly: $(INSTALLED)
 	.ci/nightly $(STEPS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(EMPTY) $(ENGINES) $(PEERS) $(FLOWER) $(FLOWER)-oldest $(TOOLS) $(DOCS) $(FUZZ) $(RELEASE) $(REHEARSAL) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -34,7 +34,7 @@ def main() -> None:
         step = campaign.decide(ask(campaign))
     if step.step == "contribute":
         campaign.contribute(RECORD, LABEL)
-    if campaign.consented:
+    if campaign.status().consent:
         print("delivered" if device.run_once(timeout=20) else "not delivered yet, run me again later")
     print(device.ledger())
     try:

@@ -26,7 +26,7 @@ def main() -> None:
     for _ in range(rounds):
         record = measure()
         try:
-            if not campaign.consented:
+            if not campaign.status().consent:
                 campaign.grant(timeout=SEND_SECONDS)  # whoever set the device up has agreed
             campaign.contribute(record, "yes" if record["age"] == "young" else "no")
         except LdpError as error:

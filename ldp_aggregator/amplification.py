@@ -126,6 +126,12 @@ def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _L
     return _Crowd(blanket, reports, tail).delta(math.expm1(epsilon))
 
 
+def delta_bounds(blanket: Blanket, reports: int, epsilons: Iterable[float], tail: float = _LARGEST_TAIL) -> Array:
+    """:func:`delta_bound` at each of ``epsilons``."""
+    crowd = _Crowd(blanket, reports, tail)
+    return np.array([crowd.delta(math.expm1(epsilon)) for epsilon in epsilons])
+
+
 @lru_cache(maxsize=2048)  # Estimates are requested more often than reports come in, and groups have equal blankets.
 def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
     """The least epsilon, within 1e-4, whose bound of delta is at most ``delta``; None where one report loses less."""

@@ -2,7 +2,8 @@
 
 Standard library and msgpack only. ``Device`` is an install: its secret, its ledger, its campaigns, one sender.
 ``Classifier`` needs no ledger; ``perturb`` is the pure step inside. ``ldp_client.aio`` drives a device from asyncio,
-``ldp_client.testing`` is for an app's own tests. docs/client.md is the guide.
+``ldp_client.manual`` by an app's own network code; ``ldp_client.testing`` is for an app's own tests. docs/client.md is
+the guide.
 
 Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """

@@ -47,7 +47,7 @@ class AsyncDriver:
             return await self.call(self.device.run_once, timeout, first_delay=first_delay, stop=stop)
         except asyncio.CancelledError:
             given_up.set()
-            self.device.give_up()
+            self.device._install.sender.flight.cancel()
             raise
 
     def start(self) -> None:
@@ -59,7 +59,7 @@ class AsyncDriver:
         """Stop at once; what is being sent stays queued until the server is known to have it."""
         self._closed = True
         await self.call(self.device.close, 0.0)
-        self.device.give_up()
+        self.device._install.sender.flight.cancel()
 
     async def __aenter__(self) -> Self:
         self.start()

@@ -12,7 +12,7 @@ from typing import Final
 
 from ldp_client.draw import draw_questions, draw_window
 from ldp_protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
+from ldp_protocols.document.questions import INDEX, JOINT, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 from ldp_protocols.document.schema import Projection, value_of
 from ldp_protocols.exact import WORD_BITS
 from ldp_protocols.features import Feature
@@ -26,7 +26,7 @@ _ONE: Final = 1 << VALUE_BITS
 def perturb(
     campaign: Campaign,
     record: Mapping[str, object],
-    label: object,
+    label: object = None,
     *,
     secret: bytes | None = None,
     coins: Coins = SYSTEM_COINS,
@@ -42,7 +42,7 @@ def perturb(
         Feature name to value, see ``ldp_protocols.values``. What cannot be used is answered as missing, never refused;
         ``ldp_client.problems`` finds it.
     label
-        The record's class.
+        The record's class; None in a campaign without a label.
     secret
         The device secret, 32 bytes, that the question and the report ids derive from; None draws a fresh one, as of a
         new device.
@@ -56,13 +56,13 @@ def perturb(
     Raises
     ------
     RecordError
-        For a label that the campaign does not declare, and for a record that is no mapping.
+        For a label that the campaign does not declare (any, where it has none), and for a record that is no mapping.
     LdpError
         For a secret of another length. In all three cases nothing was drawn and nothing of the record was read.
     """
     class_index = campaign.label.index_of(label)
     if class_index is None:
-        raise RecordError(f"label {campaign.label.name!r} must be one of {', '.join(campaign.label.classes)}")
+        raise RecordError(f"label {campaign.label.name!r} must be {campaign.label.wanted}")
     if not isinstance(record, Mapping):
         raise RecordError(
             f"a record is a mapping of feature names to values, not {type(record).__name__}", "not-a-record"
@@ -111,7 +111,11 @@ def encode(
     classes = len(campaign.label.classes)
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
-        return _index(campaign, feature, record, coins) * classes + class_index
+        index = _index(campaign, feature, record, coins)
+        if question.kind != JOINT:
+            return index * classes + class_index
+        other = campaign.feature(question.other)
+        return index * other.cells + _index(campaign, other, record, coins)
     quantity = quantity_of(campaign, question, record, coins)
     cell = 0 if question.kind == PRODUCT else class_index
     fixed = 0 if quantity is None else int(quantity * _ONE)

@@ -306,20 +306,15 @@ class DeviceCampaign:
                 install.sender.flight.cancel(place)
                 install.sender.flight.await_landing(place, seconds_left(CLOSE_TIMEOUT))
             install.permits.revoked.pop(place, None)
-            arrived = begun and self.fate == ledger.ARRIVED
+            arrived = begun and self.status().fate == ledger.ARRIVED
         return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
-
-    @property
-    def consented(self) -> bool:
-        """True where the person agrees as things stand; False by default, and where the storage cannot tell. Like
-        :attr:`fate`, it is in :meth:`status`, which takes a ``timeout``.
-        """
-        return bool(self.status().consent)
 
     # Contributing
 
     @told("contribute")
-    def contribute(self, record: Mapping[str, object], label: object, *, timeout: float = STORAGE_WAIT) -> Receipt:
+    def contribute(
+        self, record: Mapping[str, object], label: object = None, *, timeout: float = STORAGE_WAIT
+    ) -> Receipt:
         """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
         network is not used.
 
@@ -380,20 +375,6 @@ class DeviceCampaign:
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
         return receipt
-
-    def receipt(self, *, timeout: float = STORAGE_WAIT) -> Receipt | None:
-        """Return the receipt of this device's contribution to the campaign. Raises StorageError."""
-        with within(timeout), self._install.storage.transaction(write=False) as transaction:
-            return self._device(transaction).receipt(self.id)
-
-    @property
-    def fate(self) -> str | None:
-        """The fate of the contribution (``ldp_client.ledger.FATES``); None where nobody can tell."""
-        try:
-            receipt = self.receipt()
-        except StorageError:
-            return None
-        return None if receipt is None else receipt.fate
 
     def requeue(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Let reports that the server would not take be tried again; how many these are. Raises StorageError."""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.delivery.install import DevicePermits, Install
-from ldp_client.delivery.queue import listed
-from ldp_client.delivery.schedule import OnEvent, Send, Task
+from ldp_client.delivery.schedule import OnEvent
 from ldp_client.delivery.sender import BackgroundDriver, Sender
-from ldp_client.errors import StorageError, TransportError
+from ldp_client.errors import StorageError
 from ldp_client.ledger import Ledger, read_installation
 from ldp_client.log import SILENT, Log, Teller
 from ldp_client.network import SHARED_TRANSPORT
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from ldp_client.delivery.rights import QuarantinedReport, SentReport
     from ldp_client.delivery.status import DeviceStatus
     from ldp_client.network.aggregator import Headers
-    from ldp_client.network.transport import Request, Response, Transport
+    from ldp_client.network.transport import Transport
     from ldp_client.storage.contract import Storage
     from ldp_protocols import Coins
 
@@ -256,29 +255,6 @@ class Device:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def give_up(self) -> None:
-        """Stop an upload under way where nothing of it has left; it stays queued. Never waits."""
-        self._install.sender.flight.cancel()
-
-    def next_task(self, first_delay: float = 0.0, *, timeout: float = STORAGE_WAIT) -> Task:
-        """For an app that does its own network I/O: Send, Wait or Idle. Never raises."""
-        with within(timeout):
-            return self._install.sender.next_task(first_delay)
-
-    def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
-        """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
-
-        Raises TransportError where it must not be sent any more, LdpError where the policy no longer allows
-        the URL that was agreed to, and StorageError.
-        """
-        with within(timeout):
-            return self._install.sender.request(task)
-
-    def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
-        """Settle a task by its answer, or none. Never raises; what cannot be stored in time is sent again, the same."""
-        with within(timeout):
-            self._install.sender.on_result(task, answer)
-
     def status(self, *, timeout: float = STORAGE_WAIT) -> DeviceStatus:
         """Tell what happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
         from ldp_client.delivery.status import DeviceStatus, device_status
@@ -289,8 +265,3 @@ class Device:
                 return device_status(install, transaction, self._scope)
         except StorageError as error:
             return DeviceStatus(running=install.driver.running, problem=error.code)
-
-    def scopes_waiting(self, *, timeout: float = STORAGE_WAIT) -> tuple[str, ...]:
-        """The scopes with reports that wait, the earliest due first ("" is the device itself). Raises StorageError."""
-        with within(timeout), self._install.storage.transaction(write=False) as transaction:
-            return tuple(dict.fromkeys(entry.place.scope for entry in listed(transaction, None)))

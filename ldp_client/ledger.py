@@ -138,8 +138,8 @@ class Consent(NamedTuple):
 
     The campaign's id is the digest of its whole document; title, purpose and loss are kept in words as they were shown.
     ``granted_at`` and ``withdrawn_at`` are the device's clock; a person who said no at once has granted nothing.
-    ``gateway`` is the key to which the campaign's uploads are sealed, "" where they are not: kept here, beside what is
-    unsent, so that nothing leaves in the clear where the document is lost.
+    ``gateway`` is the key to which the campaign's uploads are sealed, or its keys and their times, "" where they are
+    not: kept here, beside what is unsent, so that nothing leaves in the clear where the document is lost.
     """
 
     url: str

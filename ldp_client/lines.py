@@ -69,7 +69,7 @@ def _answer(
     record = _record(asked)
     try:
         if name is None:
-            return encode_upload(perturb(campaign, record, asked["label"]), campaign).hex()
+            return encode_upload(perturb(campaign, record, asked.get("label")), campaign).hex()
         key, now = (campaign.id, str(name)), _seconds(asked.get("now"))
         if key not in devices:
             devices[key] = _Device(campaign, _place(storage, str(name)), now)
@@ -135,7 +135,7 @@ class _Device:
             signed = asked.get("token")
             if signed is not None and ((wanted := self._token_request(signed)) or not signed):
                 return wanted
-            self._campaign.contribute(record, asked["label"])
+            self._campaign.contribute(record, asked.get("label"))
             for _ in range(_ATTEMPTS):
                 # Another process of the same storage may have left a time for the next attempt.
                 self._clock.advance(self._device.policy.longest_wait)

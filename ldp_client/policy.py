@@ -22,11 +22,8 @@ POISON_STATUSES: Final = frozenset({400, 415, 422})
 """Something in the upload can never be accepted: halve it until one report is left, and quarantine that one."""
 
 TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
-"""The campaign takes no reports any more (or never did); they are dropped: at 410 (it was deleted), and where the bytes
-themselves are wrong, at once, else once that was heard twice, :data:`SECOND_WORD` apart."""
-
-CONFLICT: Final = "conflicting-report"
-"""The server has other bytes under a report's id: that stays so."""
+"""The campaign takes no reports any more (or never did); they are dropped, at 410 (it was deleted) at once, else once
+that was heard twice, :data:`SECOND_WORD` apart."""
 
 PASSING_CODES: Final = frozenset({"campaign-closed", "campaign-full", "window-over"})
 """Codes of single reports that a wrong clock may give: where all of an upload have one, it has to be heard twice."""

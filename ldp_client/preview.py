@@ -66,7 +66,7 @@ class Preview:
 def preview_of(campaign: Campaign, record: Mapping[str, object], label: object = None) -> Preview:
     """Preview a record of a class, None where it is not known. Raises nothing, whatever the record holds."""
     given = () if label is None else (label,)
-    class_index = None if label is None else campaign.label.index_of(label)
+    class_index = campaign.label.index_of(label)
     chances = {
         question.index: question.weight / sum(other.weight for other in pool)
         for pool in campaign.pools

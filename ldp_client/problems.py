@@ -51,8 +51,10 @@ def record_problems(
     except Exception as error:
         problems.append(Problem("", f"reading its names raises {type(error).__name__}", "give a dictionary"))
     if label is not _NOT_GIVEN and campaign.label.index_of(label) is None:
-        wrong = f"{_shown(label)} is not declared"
-        problems.append(Problem(campaign.label.name, wrong, f"must be one of {_listed(campaign.label.classes)}"))
+        wrong, right = f"{_shown(label)} is not declared", f"must be one of {_listed(campaign.label.classes)}"
+        if not campaign.label:
+            wrong, right = f"{_shown(label)} is a label", "leave it out: the campaign has none"
+        problems.append(Problem(campaign.label.name, wrong, right))
     return tuple(problem for problem in problems if problem is not None)
 
 
@@ -76,7 +78,7 @@ def _unknown(campaign: Campaign, name: object) -> Problem:
     """A name in the record that is none of the campaign's features."""
     features = [feature.name for feature in campaign.features]
     shown = shorten(name) if isinstance(name, str) else _shown(name)
-    if name == campaign.label.name:
+    if campaign.label and name == campaign.label.name:
         return Problem(shown, "is the label", "give the label apart from the record")
     if campaign.projection is not None and name in campaign.projection.output_positions:
         return Problem(shown, "is computed from other features", "leave it out")

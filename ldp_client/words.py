@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_protocols.document.questions import LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SIGN, SQUARE, VALUE, signs_of
+from ldp_protocols.document.questions import JOINT, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SIGN, SQUARE, VALUE, signs_of
 
 if TYPE_CHECKING:
     from ldp_protocols import Campaign, Question
@@ -97,7 +97,7 @@ def explained(campaign: Campaign, url: str) -> Explanation:
     told: dict[str, int | str] = {
         "answers": len(campaign.pools),
         "questions": len(campaign.questions),
-        "label": plain(campaign.label.name),
+        "label": plain(campaign.label.name or campaign.title),
         "epsilon": written(campaign.realised_epsilon),
     }
     others = math.floor(_PEOPLE * math.exp(-campaign.realised_epsilon))
@@ -124,8 +124,8 @@ def asked(campaign: Campaign, question: Question) -> str:
     if question.kind == LABEL:
         return label
     if question.kind in (VALUE, SQUARE):
-        return f"{question.feature} ({question.kind}) and {label}"
-    return f"{question.feature} and {question.other or label}"
+        return " and ".join(filter(None, (f"{question.feature} ({question.kind})", label)))
+    return " and ".join(filter(None, (question.feature, question.other or label)))
 
 
 def said(campaign: Campaign, question: Question, payload: bytes) -> str:
@@ -149,6 +149,9 @@ def said(campaign: Campaign, question: Question, payload: bytes) -> str:
 def cell_of(campaign: Campaign, question: Question, cell: int) -> str:
     """Name a cell of a question whose answers are cells."""
     classes = campaign.label.classes
+    if question.kind == JOINT:
+        first, other = (campaign.feature(name).cell_names for name in (question.feature, question.other))
+        return ", ".join((first[cell // len(other)], other[cell % len(other)]))
     if question.kind == LABEL:
         return classes[cell]
     if question.kind == RIGHT:
@@ -159,7 +162,7 @@ def cell_of(campaign: Campaign, question: Question, cell: int) -> str:
     if campaign.evaluation is not None:
         about = "the model" if campaign.evaluation.edges is None else "log odds"
         return f"{about} {campaign.evaluation.names[value]}, {classes[class_index]}"
-    return f"{campaign.feature(question.feature).cell_names[value]}, {classes[class_index]}"
+    return ", ".join(filter(None, (campaign.feature(question.feature).cell_names[value], classes[class_index])))
 
 
 def end_of(campaign: Campaign, question: Question, cell: int, end: int) -> str:
@@ -168,8 +171,8 @@ def end_of(campaign: Campaign, question: Question, cell: int, end: int) -> str:
 
 
 def at(campaign: Campaign, question: Question, cell: int, words: str) -> str:
-    """Add the class of a cell; a product is of none."""
-    return words if question.kind == PRODUCT else f"{words}, {campaign.label.classes[cell]}"
+    """Add the class of a cell; a product is of none, as is everything without a label."""
+    return ", ".join(filter(None, (words, "" if question.kind == PRODUCT else campaign.label.classes[cell])))
 
 
 def truth_of(campaign: Campaign, question: Question, class_index: int, numbers: Sequence[float | None]) -> str:
@@ -185,7 +188,7 @@ def added(campaign: Campaign, question: Question, cell: int, value: float) -> st
     mechanism: Any = question.mechanism
     of_classes = question.encoding == MOMENT
     named = campaign.label.classes[cell] if of_classes else cell_of(campaign, question, cell)
-    parts = [f"{value:g}" if question.kind == PRODUCT else f"{value:g} at {named}"]
+    parts = [f"{value:g} at {named}" if named and question.kind != PRODUCT else f"{value:g}"]
     if question.domain_size > 1:
         parts.append(f"0 at {question.domain_size - 1} others")
     return "; ".join([*parts, f"noise of scale {float(mechanism.scale / 2**mechanism.grid):g} is added to each"])

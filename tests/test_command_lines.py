@@ -100,12 +100,11 @@ STORE = ["--data", "a folder"]
 CHOSEN = ["--config", "f.toml", *STORE]
 NO_VALUE = "ldp-aggregator: argument --data: expected one argument; see ldp-aggregator --help\n"
 NO_STORE = "no store is opened; leave out --config and --data; see"
+TWICE = ["--data", "x.csv", "--schema", "d.toml", "--label", "age"]
 MISTAKES = [
-    ("ldp-simulate", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
-    ("ldp-simulate", ["demo", "--data", "x.csv"], 2, ["--label COLUMN", "age, income"]),
     ("ldp-simulate", ["demo", "--label", "age"], 2, ["--data TABLE"]),
     ("ldp-simulate", ["demo", "--data", "none.csv", "--label", "age"], 1, ["none.csv: no such file"]),
-    ("ldp-simulate", ["population", "--data", "x.csv"], 2, ["--schema DRAFT", "--label COLUMN"]),
+    ("ldp-simulate", ["population", *TWICE], 2, ["--schema DRAFT", "--label COLUMN"]),
     ("ldp-simulate", ["plan"], 2, ["--schema", "plan --help"]),
     ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
     ("ldp-aggregator", ["campaign", "create", "none.toml"], 1, ["none.toml cannot be read"]),

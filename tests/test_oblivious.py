@@ -138,7 +138,7 @@ def test_a_batch_is_of_people_and_not_of_one_person_and_what_the_operator_sends(
                 joined.obtain_token(partial(signer.sign, person))
                 joined.contribute({"ill": "yes"}, "a")
                 assert device.run_once(SECONDS)
-                return device, joined.fate
+                return device, joined.status().fate
 
             assert answered("one person")[1] == "arrived"
             # n - 1 uploads of the operator's own, who has no people: without a token, and with one device's again.

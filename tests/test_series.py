@@ -114,5 +114,5 @@ async def test_everybody_who_is_on_answers_once_whatever_clocks_networks_and_res
         # again a week after its window, that it was refused then. It was counted all the same, as the tally shows.
         unheard = {"arrived", "on-its-way", "refused"}
         fates = {None} if one.is_off else unheard if one.ahead > timedelta(0) else {"arrived"}
-        assert part.fate in fates
+        assert part.status().fate in fates
         assert part.next_step().step == "nothing"

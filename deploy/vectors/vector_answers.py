@@ -76,7 +76,6 @@ def _impossible():
             f"{status} of several reports, somebody else's page", _page(status), left=["waits"] * 3, wait=RETRIED
         )
     yield _case("413 of several reports, a proxy's page", _page(413), left=["waits"] * 2, wait=AT_ONCE, split=True)
-    yield _case("409 conflicting-report", _problem(409, "conflicting-report"), left=["conflicting-report"])
 
 
 def _final():

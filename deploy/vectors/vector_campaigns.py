@@ -112,7 +112,27 @@ def campaigns():
     ordered = [INCOMPLETE[0] | {"ordered": True}, text("age", "5", "6", ordered=True)]
     drafts["ordered"] = draft(features=[*ordered, INCOMPLETE[1]])
     drafts |= evaluations(drafts["projection"]["projection"], numbers)
+    drafts |= statistics(windows)
+    uneven = {"name": "größe", "kind": "continuous", "edges": [-1.5, -0.1, 0.5, 1, 2], "missing": False}
+    drafts["edges"] = draft(features=[FEATURES[0], uneven, FEATURES[2]])
     return {name: Campaign.compile(one) for name, one in drafts.items()}
+
+
+def statistics(windows):
+    """Drafts without a label, by name: some values missing or none, numbers by signs, noise and single bits, a pair of
+    features of which both, one or none may lack a value, in one window or some.
+    """
+    no_label = draft(features=[*FEATURES[:2], number("hours", 0, 100), text("age", "5", "6", weight=3)])
+    del no_label["label"]
+    pairs = [["größe", "colour"], ["colour", "age"], ["age", "größe"]]
+    whole = no_label | {"features": [*FEATURES, number("age", 0, 10, bins=3)]}
+    return {
+        "statistics": no_label | {"pairs": pairs, "purpose": "What people have"},
+        "statistics-all": no_label | {"pairs": pairs[1:], "privacy": {"epsilon": 4.2, "answers": "all"}, "study": "s"},
+        "statistics-laplace": whole | {"privacy": {"epsilon": 1.5, "discrete": "she", "continuous": "laplace"}},
+        "statistics-onebit": whole | {"pairs": [pairs[0]], "privacy": {"epsilon": 0.5, "continuous": "onebit"}},
+        "statistics-series": no_label | {"pairs": pairs[:1], "windows": {**windows, "count": 4}},
+    }
 
 
 def evaluations(projection, numbers):

@@ -91,13 +91,22 @@ _UNLIKE_SERIES = [
 ]
 _PAIRS = [
     ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
+    ("statistics of classes", lambda d: d.update(asks="statistics")),
+    (
+        "two features together beside a label",
+        lambda d: d["questions"][1].update(kind="joint", group=4, other="größe", domain_size=4),
+    ),
     ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+]
+_ALIKE_STATISTICS = [
+    ("no label as null, and what follows from it left out", lambda d: d.update(label=None, asks=None)),
 ]
 _ALL_ALIKE = {
     "ss-laplace": _ALIKE,
     "evaluation": _ALIKE_EVALUATIONS,
     "projection": _FITTED,
     "wide": _ALIKE_SERIES,
+    "statistics": _ALIKE_STATISTICS,
 }
 
 
@@ -120,6 +129,22 @@ def _product_in(group):
     return change
 
 
+def _joint(document):
+    return next(one for one in document["questions"] if one["kind"] == "joint")
+
+
+def _asked_alone(document):
+    """With a mechanism whose loss does not depend on the number of cells."""
+    document["questions"][0].update(
+        kind="label",
+        feature=None,
+        group=0,
+        mechanism="oue",
+        domain_size=1,
+        parameters={"p": str(2**63), "q": str(2**62)},
+    )
+
+
 def _named_like_the_label(document):
     document["features"][0]["name"] = document["questions"][1]["feature"] = document["label"]["name"]
 
@@ -130,6 +155,55 @@ def _missing_in_an_order(document):
     feature.update(values=[*feature["values"], "missing"], missing=False)
 
 
+_PROJECTED = {
+    "method": "pca",
+    "inputs": ["hours"],
+    "mean": [50],
+    "scale": [25],
+    "matrix": [[1]],
+    "fitted_on": "public",
+    "outputs": [{"name": "first", "kind": "continuous", "low": -2, "high": 2}],
+}
+_UNLIKE_EDGES = [
+    (f"edges {name}", lambda d, value=value: d["features"][1].update(value))
+    for name, value in (
+        ("that are one fewer than the bins", {"edges": [-1.5, -0.1, 1, 2]}),
+        ("that are one too many", {"edges": [-1.5, -0.1, 0.5, 1, 1.5, 2]}),
+        ("that begin above low", {"edges": [-1.4, -0.1, 0.5, 1, 2]}),
+        ("that begin below low", {"edges": [-1.6, -1.5, 0.5, 1, 2]}),
+        ("that end below high", {"edges": [-1.5, -0.1, 0.5, 1, 1.9]}),
+        ("that end above high", {"edges": [-1.5, -0.1, 0.5, 2, 2.1]}),
+        ("that fall", {"edges": [-1.5, 0.5, -0.1, 1, 2]}),
+        ("of which two are one", {"edges": [-1.5, 0.5, 0.5, 1, 2]}),
+        ("as texts", {"edges": ["-1.5", "-0.1", "0.5", "1", "2"]}),
+        ("as a switch", {"edges": [-1.5, False, 0.5, 1, 2]}),
+        ("in a text", {"edges": "-1.5 -0.1 0.5 1 2"}),
+        ("without bins", {"bins": None}),
+        ("that are no list", {"edges": False}),
+    )
+] + [("edges of values", lambda d: d["features"][0].update(edges=[0, 1]))]
+_UNLIKE_STATISTICS = [
+    ("a model of no label", lambda d: d.update(asks="model")),
+    ("moments of no label", lambda d: d.update(asks="moments", study="s")),
+    ("an evaluation of no label", lambda d: d.update(asks="score", study="s")),
+    ("an empty label", lambda d: d.update(label={"name": "", "classes": [""]})),
+    ("no label as false", lambda d: d.update(label=False)),
+    ("a projection for no label", lambda d: d.update(projection=_PROJECTED)),
+    ("pairs, which are questions", lambda d: d.update(pairs=[["colour", "age"]])),
+    ("a question about no label", lambda d: d["questions"][0].update(kind="label", feature=None, group=0)),
+    ("a question about a label of one class", _asked_alone),
+    ("a joint in a feature's group", lambda d: _joint(d).update(group=2)),
+    ("a joint beyond all groups", lambda d: _joint(d).update(group=5 + 8192)),
+    ("a joint of one feature", lambda d: _joint(d).pop("other")),
+    ("a joint of an unknown feature", lambda d: _joint(d).update(other="size")),
+    ("a joint with a number without bins", lambda d: _joint(d).update(other="hours")),
+    ("a joint of a number without bins", lambda d: _joint(d).update(feature="hours")),
+    ("a joint of other cells", lambda d: _joint(d).update(domain_size=21)),
+    ("a joint as a sign", lambda d: _joint(d).update(encoding="sign")),
+    ("a product, which no moments are asked for", lambda d: _joint(d).update(kind="product")),
+    ("a pair in the place of a joint", lambda d: _joint(d).update(kind="pair")),
+    ("a value in the place of a joint", lambda d: _joint(d).update(kind="value", encoding="sign")),
+]
 _UNLIKE_WINDOWS = [
     (name, lambda d, change=change: d.update({"closes": None, "windows": change}))
     for name, change in (
@@ -413,6 +487,8 @@ def refused_documents(known):
         ("missing-oue", _PLACES),
         ("projection", _PROJECTIONS),
         ("ordered", _ORDERS),
+        ("edges", _UNLIKE_EDGES),
+        ("statistics", _UNLIKE_STATISTICS),
     ):
         yield from _invalid(json.loads(known[name].document), refused)
     ((_, trained),) = _changed(

@@ -87,6 +87,10 @@ def reports(known):
                 ("not-a-record", ([], [["colour", "red"]], "colour", 1, None), ("yes",)),
             )
             for record, label in itertools.product(records, labels)
+        ]
+        + [
+            {"document": "statistics", "record": RECORDS[0], "label": label, "code": "undeclared-label"}
+            for label in ("yes", 0, False)
         ],
     }
 
@@ -108,7 +112,7 @@ def _loud(*before_noise):
 
 
 def _case(name, campaign, seed, secret, script=None):
-    record, classes = RECORDS[seed % len(RECORDS)], campaign.label.classes
+    record, classes = RECORDS[seed % len(RECORDS)], campaign.label.names
     label = classes[seed % len(classes)]
     coins = RecordingCoins((name, seed), script)
     sent = perturb(campaign, record, label, secret=secret, coins=coins)
@@ -129,7 +133,7 @@ def _case(name, campaign, seed, secret, script=None):
 
 def _items(campaign, record, label, secret, coins):
     """What was encoded before it was perturbed: an index, or a cell with a value in units of 2**-52."""
-    class_index = campaign.label.classes.index(label)
+    class_index = campaign.label.index_of(label)
     for question in draw_questions(campaign, secret):
         item = item_of(campaign, question, record, class_index, coins)
         question.perturb(item, coins)

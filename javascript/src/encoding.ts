@@ -22,16 +22,20 @@ export function domainOf(campaign: Pick<Campaign, "asked" | "label" | "asks" | "
   const shapes: Record<string, number> =
     encoding !== "index"
       ? number
-        ? { value: k, ...(moments ? { product: 1 } : { square: k }) }
+        ? other
+          ? { product: moments ? 1 : NaN }
+          : { value: k, square: moments ? NaN : k }
         : {}
       : evaluation
         ? { right: 2, score: placesOf(evaluation) * k }
-        : feature
-          ? { pair: number ? NaN : cellsOf(feature) * k }
-          : { label: k };
+        : other // without a label alone
+          ? { joint: number || isGaussian(other) || k > 1 ? NaN : cellsOf(feature!) * cellsOf(other) }
+          : feature
+            ? { pair: number ? NaN : cellsOf(feature) * k }
+            : { label: k > 1 ? k : NaN };
   // A sign has a third place where something may be missing; a moment, which has none, is not asked for then.
   const open = [feature, other].some((one) => one && isOpen(one));
-  return encoding === "sign" ? (open ? 3 : 2) * shapes[kind]! : encoding === "moment" && open ? NaN : shapes[kind];
+  return shapes[kind]! * (encoding === "sign" ? (open ? 3 : 2) : open && encoding === "moment" ? NaN : 1);
 }
 
 /** What a record of class `label` answers, before the mechanism. */
@@ -70,10 +74,13 @@ export function itemOf(
   if (!feature) return label;
   if (encoding === "index") {
     // The index of a missing value comes last, or is random where none may be.
-    const found = featureOf(campaign, feature)!;
-    const index = valueIndex(found, read(feature));
-    const size = sizeOf(found);
-    return (index >= 0 ? index : isOpen(found) ? size : coins.index(size)) * k + label;
+    const indexOf = (name: string): number => {
+      const found = featureOf(campaign, name)!;
+      const index = valueIndex(found, read(name));
+      return index >= 0 ? index : isOpen(found) ? sizeOf(found) : coins.index(sizeOf(found));
+    };
+    const index = indexOf(feature);
+    return other ? index * cellsOf(featureOf(campaign, other)!) + indexOf(other) : index * k + label;
   }
   let t = scaled(feature);
   if (other && other !== feature) t *= scaled(other);

@@ -1,6 +1,6 @@
 // Kinds of features, in one place: nobody else knows one by its name. A new one is a row of each table: KINDS and ROWS, which are all
 // that classifying loads, RULES of documents, and WORDS for developers.
-import { areDeclared, areTexts, optional, whole, type Rule } from "./document/checks.js";
+import { areDeclared, areTexts, isRow, optional, whole, type Rule } from "./document/checks.js";
 import { nextUp } from "./exact/rationals.js";
 import { numberOf, position, short, textOf, type Bounds } from "./values.js";
 
@@ -22,6 +22,8 @@ export interface ContinuousFeature {
   readonly low: number;
   readonly high: number;
   readonly bins?: number | null;
+  /** Those of the bins, the ends among them; without them bins are of equal width. */
+  readonly edges?: readonly number[] | null;
   readonly weight?: number | null;
   readonly missing?: boolean | null;
 }
@@ -33,7 +35,7 @@ export type Numeric = ContinuousFeature;
 /** What a model with a table says of a feature, beside its name. */
 export type Modelled =
   | Pick<CategoricalFeature, "kind" | "values">
-  | (Pick<ContinuousFeature, "kind" | "low" | "high"> & { readonly bins: number });
+  | (Pick<ContinuousFeature, "kind" | "low" | "high" | "edges"> & { readonly bins: number });
 
 interface Kind {
   /** Values; 2, the ends, of what is asked as moments. */
@@ -41,6 +43,10 @@ interface Kind {
   /** The index of what a record holds; NaN where that is no value. */
   readonly index: (feature: any, value: unknown) => number;
 }
+
+/** An edge between two bins. */
+const edge = ({ low, high, bins, edges }: any, place: number): number =>
+  edges?.[place] ?? low + ((high - low) * place) / bins;
 
 export const KINDS: Readonly<Record<string, Kind>> = {
   categorical: {
@@ -50,11 +56,11 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   },
   continuous: {
     size: ({ bins }) => bins ?? 2,
-    index({ low, high, bins }, value) {
+    index(feature, value) {
       const number = numberOf(value);
-      let edge = 1; // of equal widths, half-open
-      while (edge < bins && number >= low + ((high - low) * edge) / bins) edge++;
-      return isNaN(number) ? number : edge - 1;
+      let place = 1; // half-open
+      while (place < feature.bins && number >= edge(feature, place)) place++;
+      return isNaN(number) ? number : place - 1;
     },
   },
 };
@@ -74,8 +80,8 @@ export const valueIndex = (feature: { readonly kind: string }, value: unknown): 
   KINDS[feature.kind]!.index(feature, value);
 
 /** What a feature of a model, and the one of its name in a document, must have in common. */
-export const described = ({ name, values, low, high, bins }: any): string =>
-  JSON.stringify([name, values, low, high, bins]);
+export const described = ({ name, values, low, high, bins, edges }: any): string =>
+  JSON.stringify([name, values, low, high, bins, edges ?? 0]);
 
 export const span = ({ low, high }: Bounds): number => high - low;
 
@@ -103,6 +109,12 @@ export const RULES: Readonly<Record<string, (feature: any, modelled?: boolean) =
       bins: modelled
         ? bins
         : optional((number) => bins(number) && span(feature) / number >= 4 * (nextUp(largest) - largest)),
+      edges: optional(
+        (edges) =>
+          isRow(edges, feature.bins + 1) &&
+          edges.every((edge, place) => (place ? edge > edges[place - 1]! : edge === feature.low)) &&
+          edges[feature.bins] === feature.high,
+      ),
     };
   },
 };
@@ -130,8 +142,9 @@ export const WORDS: Readonly<Record<string, Words>> = {
   },
   continuous: {
     wanted: ({ low, high }) => `a number from ${low} to ${high}`,
-    named({ low, high, bins }, index) {
-      const [from, to] = [index, index + 1].map((i) => short(i < bins ? low + ((high - low) * i) / bins : high));
+    named(feature, index) {
+      const { high, bins } = feature;
+      const [from, to] = [index, index + 1].map((i) => short(i < bins ? edge(feature, i) : high));
       return `[${from}, ${to}${index + 1 < bins ? ")" : "]"}`;
     },
     wrong: (_, value) => Number.isNaN(numberOf(value)) && "is no number",

@@ -9,6 +9,7 @@ export type {
   Gateway,
   Issuer,
   LabelOf,
+  Labelled,
   Projection,
   Question,
   RecordOf,

@@ -45,13 +45,13 @@ export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[
 export function perturb<D extends CampaignDocument>(
   campaign: Campaign<D>,
   record: RecordOf<D>,
-  label: LabelOf<D>,
+  label?: LabelOf<D>,
   secret: Uint8Array = randomBytes(SECRET_BYTES),
   coins: Coins = systemCoins(),
 ): Answer[] {
   const { classes, name } = campaign.label;
-  const classIndex = position(label, classes);
-  ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes.join(", ")}`);
+  const classIndex = position(label ?? "", classes);
+  ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes}`);
   ensure(isObject(record), "not-a-record");
   const first = drawWindow(campaign, secret) * campaign.questions.length;
   return drawQuestions(campaign, secret).map((question) => {

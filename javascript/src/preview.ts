@@ -58,7 +58,7 @@ export class Preview {
 
 /** What this campaign would ask of a record of class `label`, and what would be said. Throws nothing, whatever the record holds. */
 export function preview(campaign: Campaign<any>, record: unknown, label?: unknown): Preview {
-  const index = label == null ? -1 : position(label, campaign.label.classes);
+  const index = position(label ?? "", campaign.label.classes);
   const total = new Map<Question, number>();
   for (const pool of poolsOf(campaign))
     for (const one of pool) total.set(one, pool.map(({ weight }) => weight).reduce(add));

@@ -55,6 +55,10 @@ export function problems(campaign: Campaign<any>, record: unknown, label?: unkno
   }
   const { name, classes } = campaign.label;
   if (label != null && position(label, classes) < 0)
-    found.push({ feature: name, wrong: `${shown(label)} is not declared`, right: `one of ${listed(classes)}` });
+    found.push({
+      feature: name,
+      wrong: `${shown(label)} is not declared`,
+      right: name ? `one of ${listed(classes)}` : "no label",
+    });
   return found;
 }

@@ -2,11 +2,11 @@
 import { hex } from "./bytes.js";
 import type { Receipt } from "./device/state.js";
 import { total } from "./device/state.js";
-import { isOpen } from "./document/schema.js";
+import { cellsOf, isOpen } from "./document/schema.js";
 import type { Campaign, Question } from "./document/types.js";
 import { featureOf } from "./encoding.js";
 import { decimal, floatUp, type Ratio } from "./exact/rationals.js";
-import { sizeOf, WORDS } from "./features.js";
+import { sizeOf, WORDS, type Feature } from "./features.js";
 import { ONE } from "./mechanisms/mechanism.js";
 import { short } from "./values.js";
 import { poolsOf } from "./wire.js";
@@ -127,7 +127,7 @@ export function explained(campaign: Campaign<any>, url: string, inACrowd: InACro
   const told = {
     answers: poolsOf(campaign).length,
     questions: questions.length,
-    label: plain(label.name),
+    label: plain(label.name || title),
     epsilon: written(realisedEpsilon),
   };
   // A report that somebody sends with probability P, anybody else sends with P exp(-epsilon) or more.
@@ -165,12 +165,13 @@ export function asked({ label: { name } }: Campaign<any>, { kind, feature, other
   if (kind === "right") return `whether the model is right about ${name}`;
   if (kind === "score") return `what the model says of ${name}, and ${name}`;
   if (kind === "label") return name;
-  return /value|square/.test(kind) ? `${feature} (${kind}) and ${name}` : `${feature} and ${other ?? name}`;
+  const about = /value|square/.test(kind) ? `${feature} (${kind})` : feature;
+  return [about, other || name].filter(Boolean).join(" and ");
 }
 
 /** With the class of a cell; a product is of none. */
 export const at = ({ label }: Campaign<any>, { kind }: Question, cell: number, words: string): string =>
-  kind === "product" ? words : `${words}, ${label.classes[cell]}`;
+  kind === "product" || !label.name ? words : `${words}, ${label.classes[cell]}`;
 
 export const endOf = (campaign: Campaign<any>, question: Question, cell: number, end: number): string =>
   at(campaign, question, cell, ["the lower end", "the upper end", "missing"][end]!);
@@ -189,16 +190,18 @@ function placeOf({ evaluation }: Campaign<any>, place: number): string {
 /** The name of a cell, of a question whose answers are cells. */
 export function cellOf(campaign: Campaign<any>, question: Question, cell: number): string {
   const { classes } = campaign.label;
-  const { kind, encoding, feature } = question;
+  const { kind, encoding, feature, other } = question;
   if (kind === "label") return classes[cell]!;
   if (kind === "right") return ["wrong", "right"][cell]!;
-  const size = encoding === "sign" ? signsOf(campaign, question) : classes.length;
+  const beside = kind === "joint" && featureOf(campaign, other)!;
+  const size = beside ? cellsOf(beside) : encoding === "sign" ? signsOf(campaign, question) : classes.length;
   const [first, rest] = [Math.floor(cell / size), cell % size];
   if (encoding === "sign") return endOf(campaign, question, first, rest);
   if (campaign.evaluation) return at(campaign, question, rest, placeOf(campaign, first));
-  const found = featureOf(campaign, feature)!;
-  const missing = isOpen(found) && first === sizeOf(found);
-  return at(campaign, question, rest, missing ? "missing" : WORDS[found.kind]!.named(found, first));
+  const named = (found: Feature, place: number): string =>
+    isOpen(found) && place === sizeOf(found) ? "missing" : WORDS[found.kind]!.named(found, place);
+  const value = named(featureOf(campaign, feature)!, first);
+  return beside ? `${value}, ${named(beside, rest)}` : at(campaign, question, rest, value);
 }
 
 /** The probabilities that the true cell is marked, and any other. */

@@ -283,7 +283,7 @@ test("a series opens with its first window and closes a week after its last; no 
   for (const length of ["P7H", "PT7D", "PT1W", "P1M", "P07D", "P10000D", "P7", "7D", "P7D\n", "p7d", ["P7D"], null, 7])
     assert.throws(() => series({ windows: { length } }), { code: "invalid-document", message: "length" });
   const many = JSON.parse(documents.wide.document); // of 302 cells
-  for (const [count, message] of Object.entries({ 868: undefined, 869: "count" })) {
+  for (const [count, message] of Object.entries({ 868: undefined, 869: "features" })) {
     const windows = { ...JSON.parse(documents.series.document).windows, count: Number(count) };
     const read = () => parseCampaign(JSON.stringify({ ...many, opens: null, closes: null, windows }));
     if (message) assert.throws(read, { code: "invalid-document", message });

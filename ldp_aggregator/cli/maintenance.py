@@ -28,6 +28,7 @@ from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, ch
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CONFLICTING, CampaignState, Restored, utc_now
 from ldp_aggregator.store.sqlite.database import TakenOut
+from ldp_aggregator.store.sqlite.upgrade import take_back
 from ldp_protocols.command_line import Groups, add_json, say, say_json
 from ldp_protocols.errors import LdpError
 
@@ -244,6 +245,11 @@ def add_commands(groups: Groups) -> None:
         help="for PostgreSQL: do it to the database, once pg_restore has put it back and before a server runs on it",
     )
     restore.add_argument(
+        "--before-upgrade",
+        action="store_true",
+        help="make the store what it was before this version brought it to its own; refused once something was written",
+    )
+    restore.add_argument(
         "--keep-shares", action="store_true", help="keep the shares of nodes: none was withdrawn since the backup"
     )
 
@@ -341,6 +347,12 @@ async def _recorded_copy(data: Path, output: Path) -> None:
 
 def _restore(options: argparse.Namespace) -> None:
     settings = settings_of(options)
+    if options.before_upgrade:
+        if options.backup or options.in_place or options.keep_shares:
+            raise argparse.ArgumentTypeError("--before-upgrade goes with --data or --database alone")
+        asyncio.run(_take_back(settings))
+        say("the store is what it was before the upgrade; go on with the release that made it")
+        return
     if (options.backup is None) != options.in_place:
         raise argparse.ArgumentTypeError("restore takes the folder of a backup, or --in-place for a database")
     if (settings.database_address is None) == options.in_place:
@@ -356,6 +368,20 @@ def _restore(options: argparse.Namespace) -> None:
         restored = asyncio.run(_renew(settings.database_address, options.keep_shares))
     tokens, shares = many(restored.tokens, "token"), many(restored.shares, "share")
     say(f"the store is restored; revoked: {tokens}; dropped: {shares}; run fsck")
+
+
+async def _take_back(settings: Settings) -> None:
+    if settings.database_address is None:
+        take_back(settings.data)
+        return
+    check_driver()
+    from ldp_aggregator.store.postgres import PostgresStore
+
+    store = await PostgresStore.open(settings.database_address)
+    try:
+        await store.take_back()
+    finally:
+        await store.close()
 
 
 async def _renew(address: str, keep_shares: bool) -> Restored:

@@ -96,8 +96,8 @@ def _say_ready(addresses: Addresses) -> None:
 
 
 def _quickstart(options: argparse.Namespace) -> None:
-    if (options.table is None) != (options.label is None):
-        raise argparse.ArgumentTypeError("--table and --label go together: the file, and its column to learn")
+    if options.table is None and options.label is not None:
+        raise argparse.ArgumentTypeError("--label goes with --table: the file, and its column to learn")
     if options.draft is not None and options.table is not None:
         raise argparse.ArgumentTypeError("--draft says what is asked; leave --table and --label out")
     settings = settings_of(options)
@@ -148,7 +148,7 @@ def _read(options: argparse.Namespace) -> str:
 
     try:
         found = draft_from_table(
-            read_csv(options.table, options.label, reading_of(options)),
+            read_csv(options.table, options.label or "", reading_of(options)),
             options.label,
             source=str(options.table),
             epsilon=options.epsilon,

@@ -48,7 +48,7 @@ from ldp_aggregator.service.verdicts import (
 from ldp_aggregator.service.words import counted, percent
 from ldp_aggregator.store.contract import CONFLICTING, CampaignState
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import MODEL, MOMENTS, SCORE
+from ldp_protocols.document.authored import MODEL, MOMENTS, SCORE, STATISTICS
 from ldp_protocols.errors import LdpError
 
 MOST_KEPT: Final = 256
@@ -86,11 +86,18 @@ class Numbers:
     @cached_property
     def features(self) -> list[FeatureFigure]:
         """Those that tell most come first, nobody lying."""
-        return [] if self.estimates is None or self.belief is None else of_features(self.estimates, self.belief, 0)
+        return self.features_if(0)
+
+    def features_if(self, liars: int) -> list[FeatureFigure]:
+        """The same, as far as so many liars can have moved them."""
+        if self.estimates is None or (self.belief is None and self.campaign.asks != STATISTICS):
+            return []
+        return of_features(self.estimates, self.belief, liars)
 
     @cached_property
     def _series(self) -> tuple[QuestionSeries, ...]:
-        return () if self.belief is None else shown_series(self.campaign, self.released)
+        told = self.belief is not None or self.campaign.asks == STATISTICS
+        return shown_series(self.campaign, self.released) if told else ()
 
     def over_time(self, moment: datetime, feature: str | None) -> OverTime | None:
         """Curves and the last window in words, of a campaign with windows that has answers."""
@@ -231,7 +238,8 @@ async def facts_of(
     if numbers is None or state.federated:
         return Facts(**facts, has_model=False)
     campaign = numbers.campaign
-    facts |= {"people": "person" if campaign.issuer else "device", "has_model": campaign.asks != MOMENTS}
+    facts |= {"people": "person" if campaign.issuer else "device", "has_model": campaign.asks in (MODEL, SCORE)}
+    facts["shares"] = len(campaign.asked) if campaign.asks == STATISTICS else 0
     if campaign.asks == SCORE:
         return Facts(**facts, **await _of_round(sources, numbers))
     model = await model_of(sources, state)
@@ -276,7 +284,7 @@ def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[s
             facts["moved"] = numbers.campaign.label.classes[0], min(float(moved), 1.0)
     if learned and numbers.features:
         best = numbers.features[0]
-        facts["top"] = best.title, best.told, best.removed
+        facts["top"] = (best.title, best.told, best.removed) if numbers.belief else None
         series = numbers.over_time(moment, None)
         facts["told"] = series.now if series else None
     return facts

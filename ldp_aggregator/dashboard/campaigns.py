@@ -46,7 +46,7 @@ from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.service.verdicts import HEALTH, LEARNED, LIES, MODEL, Facts, Verdict, decide
 from ldp_aggregator.store.contract import ABSENT, REFUSED, CampaignState, StoreError
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import SCORE
+from ldp_protocols.document.authored import SCORE, STATISTICS
 
 MOST_LIED: Final = 10.0
 """Percent of the devices that may be taken to lie."""
@@ -117,10 +117,14 @@ async def campaign_page(
     """
     state = await sources.store.state(visit.campaign_id)
     campaign = await sources.campaign(state.id)
-    tabs = tabs_of(state)
+    tabs = tabs_of(state, campaign)
     shown = tab or tabs[0]
     if shown not in tabs:
-        raise PageError(404, "No such page", "A federated campaign has a model, and no numbers of its own.")
+        raise PageError(
+            404,
+            "No such page",
+            "This campaign has no such page: a federated one has a model, one without a label has none.",
+        )
     numbers = None if state.federated else await numbers_of(sources, campaign, state)
     readings = await asyncio.to_thread(sources.readings)
     facts = await facts_of(sources, state, readings, await sources.store.campaigns(), numbers)
@@ -141,9 +145,11 @@ async def campaign_page(
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 
-def tabs_of(state: CampaignState) -> tuple[str, ...]:
-    """The tabs of a campaign, the first of which has the campaign's own address."""
-    return TABS[1:] if state.federated else TABS
+def tabs_of(state: CampaignState, campaign: Campaign) -> tuple[str, ...]:
+    """The tabs of a campaign, the first of which has the campaign's own address; without a label there is no model."""
+    if state.federated:
+        return TABS[1:]
+    return tuple(tab for tab in TABS if tab != "model" or campaign.asks != STATISTICS)
 
 
 def _answers(facts: Facts) -> list[Question]:
@@ -153,7 +159,7 @@ def _answers(facts: Facts) -> list[Question]:
     learned = Question("What was learned?", decide(LEARNED, facts), "learned")
     return [
         *([] if facts.is_round else [learned]),
-        Question("How good is the model?", model, "model"),
+        *([] if facts.shares else [Question("How good is the model?", model, "model")]),
         Question("Is it healthy?", health, "health"),
         Question("Is somebody lying?", decide(LIES, facts), "health"),
     ]
@@ -176,12 +182,12 @@ async def _learned(
 
 def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
     """Classes and features: those that tell most, or the one that is asked for."""
-    if numbers is None or numbers.estimates is None or numbers.belief is None:
-        return {"prior": None}
+    if numbers is None or numbers.estimates is None or not numbers.features:
+        return {"features": []}
     campaign, lied = numbers.campaign, _percent(visit.query.get("lied"))
     liars = liars_of(campaign, numbers.devices, lied / 100)
-    prior = drawing.class_prior(numbers.estimates, numbers.belief, liars)
-    features = drawing.of_features(numbers.estimates, numbers.belief, liars) if liars else numbers.features
+    prior = drawing.class_prior(numbers.estimates, numbers.belief, liars) if numbers.belief else None
+    features = numbers.features_if(liars) if liars else numbers.features
     chosen = _chosen(features, visit.query.get("feature"))
     shown = [chosen] if chosen else features[:TOP]
     series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
@@ -190,7 +196,7 @@ def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[st
         "features": features,
         "chosen": chosen,
         "findings": shown,
-        "plots": drawing.draw((prior, *shown), campaign.label.classes),
+        "plots": drawing.draw((*filter(None, [prior]), *shown), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
         "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
         "is_drawn": any(one.n and one.more is None for one in shown),

@@ -15,8 +15,13 @@ from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.service.words import plain_number
 from ldp_aggregator.store.contract import CampaignState
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import MODEL, SCORE
+from ldp_protocols.document.authored import MODEL, SCORE, STATISTICS
 from ldp_protocols.features import Feature
+
+TRY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; worker-src blob:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 
 MOST_KEPT: Final = 32
 """Pages in memory; one of a large campaign has 300 KB."""
@@ -39,6 +44,21 @@ async def get_asset(visit: Visit, _sources: Sources) -> web.Response:
     if found is None:
         raise PageError(404, "Nothing here", "There is no file of this name.")
     return cacheable(visit.request, *found, "no-cache")
+
+
+async def get_try(visit: Visit, _sources: Sources) -> web.Response:
+    """A file of the page that explains local privacy by doing: it computes in workers, and may send nothing."""
+    found = asset(visit.request.match_info.get("name") or "index.html", "static/try")
+    if found is None:
+        raise PageError(404, "Nothing here", "There is no file of this name.")
+    response = cacheable(visit.request, *found, "no-cache")
+    response.headers["Content-Security-Policy"] = TRY_POLICY
+    return response
+
+
+async def get_try_folder(_visit: Visit, _sources: Sources) -> web.Response:
+    """Lead to the folder, from which the page's own addresses go on."""
+    return web.Response(status=308, headers={"Location": "/try/"})
 
 
 async def get_start(visit: Visit, _sources: Sources) -> web.Response:
@@ -76,7 +96,8 @@ def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Source
         questions=[(subject(campaign, question), question) for question in campaign.questions],
         learns=_learns(campaign, "records" if state.federated else "devices"),
         is_archived=sources.is_archived and not state.federated,
-        has_lab=campaign.asks == MODEL and not state.federated,
+        has_try=sources.has_try,
+        has_lab=campaign.asks in (MODEL, STATISTICS) and not state.federated,
         session=None,
     ).encode()
 
@@ -95,6 +116,10 @@ def _learns(campaign: Campaign, of: str) -> str:
     classes = ", ".join(campaign.label.classes)
     if campaign.asks == SCORE:
         return f"How often each of several models is right, over all {of} together, and the one that is chosen by that."
+    if campaign.asks == STATISTICS:
+        return (
+            f"How often each answer is given, and averages of numbers, over all {of} together. No model is made of it."
+        )
     if campaign.asks != MODEL:
         return f"Sums over all {of}, from which a later campaign is prepared."
     return f"How often each answer goes with each of {classes}, over all {of} together, and a model made of that."

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import PAIR, RIGHT, SCORE
+from ldp_protocols.document.questions import JOINT, PAIR, PRODUCT, RIGHT, SCORE
 from ldp_protocols.errors import LdpError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Named = dict[str, str | None]
 
 Z_95: Final = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
@@ -59,18 +60,11 @@ def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[
 
 
 def named_rows(
-    values: Iterable[str | None],
-    classes: Sequence[str | None],
-    rows: Iterable[dict[str, Any]],
-    processed: NDArray[np.float64] | None,
+    places: Sequence[Named], rows: Iterable[dict[str, Any]], processed: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
-    """Return rows of cells with their value and class, and the ``processed`` estimate."""
-    places = [(value, of_class) for value in values for of_class in classes]
+    """Return rows of cells with what they are of, and the ``processed`` estimate."""
     use = [None] * len(places) if processed is None else processed.tolist()
-    return [
-        {"value": value, "class": of_class, **row, "processed": one}
-        for (value, of_class), row, one in zip(places, rows, use, strict=True)
-    ]
+    return [place | row | {"processed": one} for place, row, one in zip(places, rows, use, strict=True)]
 
 
 def finite_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,7 +78,21 @@ def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
         return ["wrong", "right"]
     if question.kind == SCORE and campaign.evaluation is not None:
         return [*campaign.evaluation.names]
-    return [*campaign.feature(question.feature).cell_names] if question.kind == PAIR else None
+    return [*campaign.feature(question.feature).cell_names] if question.kind in (PAIR, JOINT) else None
+
+
+def cell_places(campaign: Campaign, question: Question) -> list[Named]:
+    """Return what the cells of a question are of: value and class, or value and that of another feature."""
+    values: Sequence[str | None] = cell_names(campaign, question) or [None]
+    if question.kind == JOINT:
+        others = campaign.feature(question.other).cell_names
+        return [{"value": value, "other_value": other} for value in values for other in others]
+    return places_of(values, (None,) if question.kind in (PRODUCT, RIGHT) else campaign.label.names)
+
+
+def places_of(values: Iterable[str | None], classes: Sequence[str | None]) -> list[Named]:
+    """Return values by classes, in the order of cells."""
+    return [{"value": value, "class": of_class} for value in values for of_class in classes]
 
 
 def axes_or_new(axes: Axes | None) -> Axes:

@@ -5,7 +5,7 @@ Two estimates are kept for every discrete question: the unbiased one, and one po
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,19 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.cells import (
     Z_95,
     Array,
+    Cells,
     axes_or_new,
-    cell_names,
+    cell_places,
     cell_rows,
     finite_rows,
     named_rows,
+    places_of,
     plot_intervals,
 )
 from ldp_aggregator.estimation.estimators import CampaignEstimates, QuestionEstimate, estimate_question, pool_classes
 from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
 from ldp_aggregator.estimation.poisoning import class_prior_per_liar, mean_reach, per_liar
+from ldp_aggregator.estimation.quantiles import ORDERS, quantile
 from ldp_aggregator.estimation.ratios import (
     ShareEstimates,
     among_present,
@@ -35,7 +38,7 @@ from ldp_aggregator.estimation.ratios import (
 )
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_protocols import Campaign
-from ldp_protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
+from ldp_protocols.document.questions import JOINT, PAIR, SQUARE, VALUE
 from ldp_protocols.features import NumericFeature
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class Estimates(CampaignEstimates):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,
-        per_liar, processed.
+        per_liar, processed. Without a label no class, and the rows of :meth:`summaries`.
         """
         import pandas as pd  # Here: a server gives estimates as JSON, and has no need of it.
 
@@ -57,10 +60,13 @@ class Estimates(CampaignEstimates):
         for name, part in self.missing.items():
             about = [one for one in self.questions if one.question.feature == name]
             told = _about(about[0]) | {"feature": name, "n": sum(one.n for one in about)}
-            missing = named_rows([None], [None], cell_rows(part.cells, part.per_liar), None)
+            missing = named_rows(places_of([None], [None]), cell_rows(part.cells, part.per_liar), None)
             records += [told | {"kind": "missing"} | row for row in missing]
             records += [told | {"kind": "present"} | row for row in self._present_rows(name)]
-        return pd.DataFrame.from_records(records)
+        frame = pd.DataFrame.from_records(records + self.summaries())
+        if self.campaign.label:
+            return frame
+        return frame.drop(columns="class").astype({"question": "Int64", "n": "Int64"})
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(max_rows=60, border=0, index=False, float_format="{:.4g}".format)
@@ -84,8 +90,9 @@ class Estimates(CampaignEstimates):
             value, low, high = (ends.reshape(shape) for ends in (cells.value, cells.low, cells.high))
             value = np.where(np.isfinite(cells.variance).reshape(shape), value, np.nan)
             plot_intervals(axes, asked.cell_names, classes, value, low, high)
-            axes.set(xlabel="share of the class", ylabel=feature)
-        axes.legend(title=self.campaign.label.name)
+            axes.set(xlabel="share of the class" if self.campaign.label else "share of devices", ylabel=feature)
+        if self.campaign.label:
+            axes.legend(title=self.campaign.label.name)
         return axes
 
     def to_json(self) -> dict[str, Any]:
@@ -94,8 +101,7 @@ class Estimates(CampaignEstimates):
             "campaign": self.campaign.id,
             "epsilon": self.campaign.privacy.epsilon,
             "post": self.post,
-            "classes": list(self.campaign.label.classes),
-            "class_prior": finite_rows(cell_rows(self.class_prior, self.class_prior_per_liar)),
+            **(self._of_classes() if self.campaign.label else {"summaries": finite_rows(self.summaries())}),
             "moments": {
                 name: {**moments.to_json(), "mean_per_liar": finite(self.mean_reach(name, 1))}
                 for name, moments in self.moments.items()
@@ -118,6 +124,10 @@ class Estimates(CampaignEstimates):
             },
             "present": {name: finite_rows(self._present_rows(name)) for name in self.present},
         }
+
+    def _of_classes(self) -> dict[str, Any]:
+        prior = finite_rows(cell_rows(self.class_prior, self.class_prior_per_liar))
+        return {"classes": list(self.campaign.label.classes), "class_prior": prior}
 
     @cached_property
     def moments(self) -> Mapping[str, Moments]:
@@ -164,13 +174,13 @@ class Estimates(CampaignEstimates):
             else:
                 continue
             [features[feature.name]] = finite(reach.max(keepdims=True))
-        return {"liars": liars, "classes": min(1.0, liars * self.class_prior_per_liar), "features": features}
+        classes = {"classes": min(1.0, liars * self.class_prior_per_liar)} if self.campaign.label else {}
+        return {"liars": liars, **classes, "features": features}
 
     def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
-        names: Sequence[str | None] = cell_names(self.campaign, one.question) or [None]
-        classes = (None,) if one.question.kind in (PRODUCT, RIGHT) else self.campaign.label.classes
-        return named_rows(names, classes, cell_rows(one.cells, self.per_liar[one.question.index]), one.processed)
+        rows = cell_rows(one.cells, self.per_liar[one.question.index])
+        return named_rows(cell_places(self.campaign, one.question), rows, one.processed)
 
     def _present_rows(self, feature: str) -> list[dict[str, Any]]:
         """The cells of a discrete feature among those who hold a value of it; processed is what a model is made of."""
@@ -180,13 +190,51 @@ class Estimates(CampaignEstimates):
         if processed is not None:
             processed = processed[: part.cells.value.size]
             processed = processed / (processed.sum() or 1.0)
-        names = self.campaign.feature(feature).names
-        return named_rows(names, self.campaign.label.classes, cell_rows(part.cells, part.per_liar), processed)
+        places = places_of(self.campaign.feature(feature).names, self.campaign.label.names)
+        return named_rows(places, cell_rows(part.cells, part.per_liar), processed)
+
+    def quantile(self, feature: str, order: float = 0.5) -> tuple[float, float, float]:
+        """The quantile of ``order`` (the median) of a number with bins among those who hold one, in a campaign without
+        a label, and its 95 % interval; see :mod:`ldp_aggregator.estimation.quantiles`.
+        """
+        number = self.campaign.feature(feature).number
+        if self.campaign.label or number is None or number.moments or not 0 < order < 1:
+            raise ValueError(
+                f"{feature} has no quantile {order}; numbers with bins have, in a campaign without a label"
+            )
+        return quantile(self.asking(feature, PAIR), number, order)
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """What a campaign without a label tells besides shares, a row each: ``mean`` and ``deviation`` of numbers, a
+        ``quantile`` of those with bins (``value`` is its order), and of features that are asked together the
+        probability ``p_value`` that independent ones look so dependent. None with a label, where a model is the sum.
+        """
+        rows: list[dict[str, Any]] = []
+        for feature in self.campaign.asked if not self.campaign.label else ():
+            if feature.moments is not None:
+                found = self.moments[feature.name]
+                parts = {"mean": Cells.normal(found.mean, found.mean_variance), "deviation": found.deviation}
+                for kind, cells in parts.items():
+                    [row] = cell_rows(cells, self.mean_reach(feature.name, 1) if kind == "mean" else np.nan)
+                    rows.append({"kind": kind, "feature": feature.name, **row})
+            elif feature.number is not None:
+                for order in ORDERS:
+                    ends = zip(("estimate", "low", "high"), self.quantile(feature.name, order), strict=True)
+                    rows.append({"kind": "quantile", "feature": feature.name, "value": f"{order:g}", **dict(ends)})
+        for one in self.questions:
+            if one.question.kind == JOINT:
+                from ldp_aggregator.estimation.independence import joint_p_value  # Here: few need it, nor SciPy.
+
+                named = {"question": one.question.index, "feature": one.question.feature, "other": one.question.other}
+                rows.append({"kind": "independence", **named, "p_value": joint_p_value(self, one)})
+        return rows
 
 
 def _about(one: QuestionEstimate) -> dict[str, Any]:
     asked, mechanism = one.question, one.question.mechanism.name
-    return {"question": asked.index, "kind": asked.kind, "feature": asked.feature, "mechanism": mechanism, "n": one.n}
+    other = {"other": asked.other} if asked.kind == JOINT else {}
+    told = {"question": asked.index, "kind": asked.kind, "feature": asked.feature, **other}
+    return told | {"mechanism": mechanism, "n": one.n}
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:

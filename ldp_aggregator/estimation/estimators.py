@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Analysis, noise_variance, sum_variance
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import INDEX, MOMENT, PAIR, PRODUCT, RIGHT, SIGN, VALUE
+from ldp_protocols.document.questions import INDEX, JOINT, MOMENT, PAIR, PRODUCT, RIGHT, SIGN, VALUE
 
 SIGNS: Final = np.array([-1.0, 1.0])
 """The signs that the cells of one class stand for, where a question is asked as ``sign``. A place for what is missing
@@ -43,10 +43,11 @@ class QuestionEstimate:
     ----------
     cells
         Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``, where a
-        value may be missing with k cells more. Right: the shares of devices for which the model is wrong, and right,
-        shape (2,). Score: P(place of the score, class), shape (places * k,). Value and square of a Gaussian feature:
-        P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v], shape (1,). A missing v adds
-        nothing: then it is P(class, present) E[v | class, present].
+        value may be missing with k cells more. Joint: P(value, value of other), what is missing being a value. Right:
+        the shares of devices for which the model is wrong, and right, shape (2,). Score: P(place of the score, class),
+        shape (places * k,). Value and square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked
+        quantity in [-1, 1]. Product: E[v], shape (1,). A missing v adds nothing: then it is P(class, present) E[v |
+        class, present].
     processed
         The cells of a question about an index after post-processing; None for the others.
     classes
@@ -100,13 +101,12 @@ def estimate_question(
 ) -> QuestionEstimate:
     """The estimate of a question from ``n`` reports; ``post`` as in :mod:`~ldp_aggregator.estimation.simplex`."""
     if question.kind == PRODUCT:
-        of_class, classes = None, 1
-    else:
-        of_class = _estimate_classes(question, n, counts, classes)
+        classes = 1
+    of_class = _estimate_classes(question, n, counts, classes) if classes > 1 else None
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
     told = QuestionEstimate(question, n, cells, processed, of_class)
-    if not missing:
+    if not missing or question.kind == JOINT:
         return told
     absent, share = _estimate_missing(question, n, counts, classes)
     return replace(told, missing=absent, missing_share=share)
@@ -227,8 +227,10 @@ def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_
     """P(class), shape (k,), from every question that carries the class.
 
     ``shared_records`` says that the same devices answered all questions (``answers: "all"``): then the records' own
-    spread is in every estimate alike and is not reduced by pooling.
+    spread is in every estimate alike and is not reduced by pooling. Of one class everybody is.
     """
+    if classes == 1:
+        return Cells.normal(np.ones(1), np.zeros(1))
     telling = [(e, e.classes) for e in estimates if e.classes is not None and e.n > 0]
     if not telling:
         return uninformed(classes, frequencies=True)
@@ -311,12 +313,12 @@ class Expectation:
 def even_expectation(campaign: Campaign, question: Question) -> Expectation:
     """Equal classes and values, none of them missing; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
     if question.encoding == INDEX:
-        feature = campaign.feature_of(question)
-        missing = (
-            len(campaign.label.classes) if question.kind == PAIR and feature is not None and feature.missing else 0
-        )
-        present = question.domain_size - missing
-        share = np.concatenate([np.full(present, 1 / present), np.zeros(missing)])
+        share = np.full(question.domain_size, 1 / question.domain_size)
+        if question.kind in (PAIR, JOINT):
+            named = [campaign.feature(name) for name in (question.feature, question.other) if name]
+            parts = [np.repeat((1 / one.size, 0.0), (one.size, one.missing)) for one in named]
+            classes = len(campaign.label.classes)
+            share = reduce(np.kron, [*parts, np.full(classes, 1 / classes)])
         return Expectation(share, share)
     k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
     if question.kind == VALUE:

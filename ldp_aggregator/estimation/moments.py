@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.cells import Array, Cells
+from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool_shares, weighted
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols.document.questions import SQUARE, VALUE
@@ -49,6 +49,13 @@ class Moments:
     variance: Array
     variance_variance: Array
     insufficient: NDArray[np.bool_]
+
+    @property
+    def deviation(self) -> Cells:
+        """Standard deviation per class; its interval is that of the variance."""
+        value, reach = np.sqrt(self.variance), Z_95 * np.sqrt(self.variance_variance)
+        low, high = (np.sqrt(np.maximum(self.variance + end, 0.0)) for end in (-reach, reach))
+        return Cells(value, self.variance_variance / (4 * self.variance), low, high)
 
     def to_json(self) -> dict[str, Any]:
         return {

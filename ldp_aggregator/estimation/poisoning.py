@@ -64,8 +64,11 @@ def class_prior_per_liar(estimates: Sequence[QuestionEstimate], classes: int, *,
 def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
     """The most that one lie to each question moves the share of a class; infinite where nothing tells shares.
 
-    Pooling is linear: a question's weight depends on the number of its reports, not on their contents.
+    Pooling is linear: a question's weight depends on the number of its reports, not on their contents. The share of an
+    only class nobody moves.
     """
+    if classes == 1:
+        return np.zeros(len(estimates))
     place = [i for i, e in enumerate(estimates) if e.classes is not None and e.n > 0]
     if not place:
         return np.full(len(estimates), np.inf)

@@ -94,6 +94,8 @@ def conditional_table(estimates: CampaignEstimates, feature: str) -> Conditional
     """Return P(value | class) of a discrete feature that the campaign asked about."""
     pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
     members = pair.cells.value.size // classes.value.size
+    if classes.value.size == 1:  # Of everybody.
+        return ConditionalTable(pair.cells, pair, estimates.per_liar[pair.question.index])
     whole = Cells.normal(np.tile(classes.value, members), np.tile(classes.variance, members))
     cells = ratio_of(pair.cells, whole, _variance_at(estimates, pair, whole), 1 / members)
     return ConditionalTable(cells, pair, estimates.per_liar[pair.question.index])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ldp_protocols import Campaign, LdpError
-from ldp_protocols.command_line import Parser, add_version, between, run_command, say
+from ldp_protocols.command_line import Parser, add_version, between, place, run_command, say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -53,20 +53,22 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--operations-port",
-        type=_port,
-        metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1 (default: nowhere)",
+        type=place,
+        metavar="[HOST:]PORT",
+        help="answer /healthz, /readyz and /metrics there (default: nowhere)",
     )
-    parser.add_argument("--port", type=_port, default=8091, metavar="PORT", help="on 127.0.0.1 (default: 8091)")
+    parser.add_argument(
+        "--port",
+        type=place,
+        default=("127.0.0.1", 8091),
+        metavar="[HOST:]PORT",
+        help="where to listen; the proxy alone may reach it, since its word says who asks (default: 127.0.0.1:8091)",
+    )
     return parser
 
 
 def _tokens(text: str) -> int:
     return int(between(0, 1025)(text))
-
-
-def _port(text: str) -> int:
-    return int(between(-1, 65536)(text))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -77,12 +79,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(options: argparse.Namespace) -> None:
     try:
-        from ldp_aggregator.issuer.issuing import make_issuer_key, public_key, read_issuer_key
+        from ldp_aggregator.issuer.issuing import check_apart, make_issuer_key, public_key, read_issuer_key
 
         keys: list[RSAPrivateKey] = []
         for path in (options.key, options.relay_key):
             if path is not None:
                 keys.append(read_issuer_key(path) if path.exists() else make_issuer_key(path, *keys))
+        if len(keys) > 1:
+            check_apart(*keys)
         named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
             _compare(document, named | {"tokens": options.tokens})
@@ -95,7 +99,7 @@ def _issue(options: argparse.Namespace) -> None:
 
             issuer = TokenIssuer(keys[0], options.people, options.tokens, *keys[1:])
             service = Service(issuer, options.person_header)
-            with logged_to_standard_error("warning"):
+            with logged_to_standard_error("info"):
                 asyncio.run(serve(service, options.port, options.operations_port))
     except ModuleNotFoundError as error:
         raise NotInstalledError("not-installed", f"needs {error.name}: pip install 'ldp-bayes[issuer]'") from None

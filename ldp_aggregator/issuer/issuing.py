@@ -29,6 +29,7 @@ _TABLES: Final = (
     "WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS epochs (key BLOB PRIMARY KEY, tokens INTEGER NOT NULL)",
 )
+_NAMES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 LONGEST_NAME: Final = 256
 _BUSY_SECONDS: Final = 20.0
 
@@ -80,6 +81,12 @@ def _key_id(key: RSAPrivateKey) -> bytes:
     return hashlib.sha256(key_bytes(key.public_key().public_numbers().n)).digest()
 
 
+def check_apart(key: RSAPrivateKey, relay_key: RSAPrivateKey) -> None:
+    """Raises LdpError where nobody can tell requests to these two keys apart, as where they are one."""
+    if _key_id(key)[-1] == _key_id(relay_key)[-1]:
+        raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
+
+
 class TokenIssuer:
     """Signs for a person at most ``tokens`` different requests. Safe with several threads and processes on one file.
 
@@ -110,19 +117,24 @@ class TokenIssuer:
         try:
             self._make_private()
             with self._transaction() as database:
+                if any(name not in ("signed", "epochs") for (name,) in database.execute(_NAMES)):
+                    told = f"{people} is a database of another program; --people takes a file of its own"
+                    raise LdpError("bad-people", told)
                 for table in _TABLES:
                     database.execute(table)
                 database.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?)", (self._key_id, tokens))
                 ((kept,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
         except LdpError as error:
+            if error.__cause__ is None:
+                raise
             raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
         if kept != tokens:
             told = f"{people} was begun with {kept} tokens for each person, not {tokens}; a new key begins anew"
             raise LdpError("other-tokens", told)
         self._for_relays = None if relay_key is None else TokenIssuer(relay_key, people, tokens)
         self.public_keys = tuple(public_key(one) for one in (key, relay_key) if one is not None)
-        if self._for_relays is not None and self._for_relays._key_id[-1] == self._key_id[-1]:
-            raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
+        if relay_key is not None:
+            check_apart(key, relay_key)
 
     def sign(self, person: str, request: bytes) -> bytes:
         """Answer the TokenRequest of a person who is known by this name: 256 bytes, for the app that asked. The count

@@ -48,7 +48,6 @@ STATUSES: Final = {
 }
 """Of the problems, by code; any other one is 500."""
 LIMITS: Final = Limits(header_bytes=4096, body_seconds=10.0, answer_seconds=30.0, drain_seconds=5.0)
-HOST: Final = "127.0.0.1"
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -182,11 +181,13 @@ def _problem(code: str, detail: str) -> web.Response:
     return web.json_response(told, status=status, content_type=PROBLEM_TYPE)
 
 
-async def serve(service: Service, port: int, operations_port: int | None) -> None:
-    """Serve until SIGTERM or Ctrl-C, and then answer what is there. Raises LdpError where a port is taken."""
+async def serve(service: Service, place: tuple[str, int], operations: tuple[str, int] | None) -> None:
+    """Serve until SIGTERM or Ctrl-C, and then answer what is there; a place is a host and a port. Raises LdpError where
+    one is taken.
+    """
     raise_limit(LIMITS.connections)
-    doors: list[tuple[Sequence[Route], int, str]] = [(service.routes, port, PUBLIC)]
-    doors += [] if operations_port is None else [(service.watching, operations_port, "operations")]
+    doors: list[tuple[Sequence[Route], tuple[str, int], str]] = [(service.routes, place, PUBLIC)]
+    doors += [] if operations is None else [(service.watching, operations, "operations")]
     runners, accepting, told = [], [], []
     try:
         for routes, wanted, name in doors:
@@ -194,22 +195,24 @@ async def serve(service: Service, port: int, operations_port: int | None) -> Non
             await runner.setup()
             runners.append(runner)
             connections = Connections(LIMITS, service.metrics, name)
-            bound = _bind(wanted)
-            told.append(bound.getsockname()[1])
+            bound = _bind(*wanted)
+            told.append(f"http://{wanted[0]}:{bound.getsockname()[1]}")
             await listen(runner, bound, connections)
             accepting.append(connections)
-        watched_at = "".join(f", watched at http://{HOST}:{one}" for one in told[1:])
-        say(f"signs at http://{HOST}:{told[0]}{REQUEST_PATH}{watched_at}")
+        watched_at = "".join(f", watched at {one}" for one in told[1:])
+        say(f"signs at {told[0]}{REQUEST_PATH}{watched_at}")
         ended = asyncio.Event()
         for one in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(one, ended.set)
         await ended.wait()
+        LOG.info("stopping")
     finally:
         await end_connections(runners, accepting, LIMITS.drain_seconds)
+    LOG.info("stopped")
 
 
-def _bind(port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     try:
-        return bind(HOST, port)
+        return bind(host, port)
     except OSError as error:
         raise LdpError("port-taken", f"cannot listen: {error.strerror}") from None

@@ -2,7 +2,7 @@
 
 Nothing in the reports says how features go together. Told are numbers with a meaning of their own:
 
-* whether the features tell anything of the class (:mod:`ldp_aggregator.learning.independence`), and enough of it to
+* whether the features tell anything of the class (:mod:`ldp_aggregator.estimation.independence`), and enough of it to
   say another class than the most frequent one now and then;
 * what the best feature alone reaches, without the winner's curse: chosen by one half of what is known, told by the
   other. Halves are made of sums by adding and subtracting noise of the known covariance: E + W and E - W are
@@ -35,9 +35,9 @@ from ldp_aggregator.estimation.evidence import (
     times,
     told_of_classes,
 )
+from ldp_aggregator.estimation.independence import p_value
 from ldp_aggregator.estimation.posterior import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.learning.independence import p_value
 from ldp_protocols.document.model import GaussianLikelihood, Model
 
 

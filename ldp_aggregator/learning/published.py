@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
+from ldp_aggregator.composition import can_compose, composed_bound
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
 from ldp_aggregator.mechanisms.analysis import MOST_EXPONENT
 from ldp_protocols import Campaign
@@ -80,7 +81,7 @@ _RELEASES_OF_ALL: Final = (
     "among those"
 )
 _TWICE: Final = "not for the devices, {:,} at most, that two merged stores had both counted: they lose as locally"
-_ALL: Final = "basic composition over what one device answers: nobody may see which answers are one device's"
+_ALL: Final = "{} composition over what one device answers: nobody may see which answers are one device's"
 _RELAY: Final = (
     "the relay does not collude with who runs the server, and waits for the whole batch",
     "the relay drops order, times, addresses, tokens and lengths of what it mixes",
@@ -130,7 +131,7 @@ def published_guarantee(
     ValueError
         For a delta out of range and for negative numbers.
     """
-    composed = (_ALL,) if campaign.privacy.answers == "all" else ()
+    composed = _composed(campaign, delta)
     every = campaign.privacy.release_every
     published = _ONCE if every is None else (_RELEASES_OF_ALL if composed else _RELEASES).format(every)
     crowd = reports if every is None else min(reports, every)
@@ -146,7 +147,7 @@ def relay_guarantee(
 
     Parameters and errors are those of :func:`published_guarantee`.
     """
-    composed = (_ALL,) if campaign.privacy.answers == "all" else ()
+    composed = _composed(campaign, delta)
     return _guarantee(campaign, batch, delta, colluding, relay_relation(campaign), (*_RELAY, *composed))
 
 
@@ -259,8 +260,16 @@ def _guarantee(
     return PublishedGuarantee(epsilon, delta, relation, _PUBLIC, reports, colluding, conditions)
 
 
+def _composed(campaign: Campaign, delta: float) -> tuple[str, ...]:
+    if campaign.privacy.answers != "all":
+        return ()
+    return (_ALL.format("numerical (dp-accounting)" if can_compose(delta) else "basic"),)
+
+
 def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
-    """The sum over the groups, one with ``answers: "one"``; a group that is not hidden costs its own loss."""
+    """The sum over the groups, one with ``answers: "one"``; a group that is not hidden costs its own loss. With the
+    extra ``composition`` what their curves come to together, where that is less.
+    """
     if campaign.realised_epsilon > MOST_EXPONENT:
         return None
     blankets = campaign_blankets(campaign)
@@ -270,7 +279,10 @@ def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
         if found is None:
             found = math.nextafter(math.log(blanket.ratio) * (1 + 1e-12), math.inf)
         total += found
-    return total * (1 + 1e-12)
+    total *= 1 + 1e-12
+    if len(blankets) > 1 and can_compose(delta):
+        return min(total, composed_bound(blankets, crowd, delta, total / len(blankets)))
+    return total
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.cells import Array, Cells, cell_names
+from ldp_aggregator.estimation.cells import Array, Cells, cell_places
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Expectation, QuestionEstimate, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import INDEX, PRODUCT
+from ldp_protocols.document.questions import INDEX
 
 ALL_WINDOWS: Final = "all"
 NOW: Final = "now"
@@ -142,7 +142,7 @@ def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> 
         raise ValueError(f"campaign {campaign.id} has no windows")
     rows = []
     for one in series_of(campaign, tally):
-        named = _names(campaign, one.question)
+        named = cell_places(campaign, one.question)
         for place in range(len(one.n)) if window is None else (window,):
             head = {
                 "window": place + 1,
@@ -156,12 +156,6 @@ def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> 
             last = {"jump_missed": missed if math.isfinite(missed) else None}
             rows += [head | name | _told(one, place, cell) | last for cell, name in enumerate(named)]
     return rows
-
-
-def _names(campaign: Campaign, question: Question) -> list[dict[str, Any]]:
-    classes: Sequence[str | None] = (None,) if question.kind == PRODUCT else campaign.label.classes
-    values: Sequence[str | None] = cell_names(campaign, question) or [None]
-    return [{"value": value, "class": name} for value in values for name in classes]
 
 
 def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:

@@ -192,7 +192,8 @@ def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> 
         if one.asks != MODEL:
             raise ValueError(
                 f'campaign {one.id} has "asks": "{one.asks}" and asks not for a model: a moments round fits a '
-                "projection, an evaluation round tells how good a model is; neither is trained on"
+                "projection, an evaluation round tells how good a model is, and without a label estimates are what is "
+                "learned; none is trained on"
             )
     first = pairs[0][0]
     for other, _ in pairs[1:]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import re
 import signal
 import sys
 import threading
@@ -17,26 +19,39 @@ from ldp_aggregator.relay.door import Door
 from ldp_aggregator.relay.forwarding import Relay
 from ldp_aggregator.relay.gateway import Admission, Gateway, watching_routes
 from ldp_aggregator.relay.mixing import Mixing
-from ldp_protocols.command_line import Parser, add_version, run_command
+from ldp_aggregator.server.log import logged_to_standard_error
+from ldp_client.delivery.schedule import Event
+from ldp_client.errors import TransportError
+from ldp_protocols.command_line import Parser, add_version, place, run_command
 from ldp_protocols.errors import LdpError
 
 PROGRAM: Final = "ldp-relay"
+LOG: Final = logging.getLogger("ldp_aggregator.relay")
+AGAIN_SECONDS: Final = 1.0
+"""Before an aggregator that is not up is asked again for the campaign."""
+AGAIN_TIMEOUT: Final = 10.0
+"""Seconds that it has to answer; a stop waits for it, too."""
 
 
 def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="Serve devices like an aggregator would, mix what they send, and forward it in large batches. An "
-        "upload is acknowledged when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after "
-        "the next start.",
+        "upload is acknowledged when it is on disk. Waits for an aggregator that is not up. Stops on SIGTERM or "
+        "Ctrl-C; what is queued then is forwarded after the next start.",
         examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
     )
     add_version(parser)
     parser.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
     parser.add_argument("campaign_id", metavar="CAMPAIGN_ID")
     parser.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
+    parser.add_argument(
+        "--port",
+        type=place,
+        default=("127.0.0.1", 8090),
+        metavar="[HOST:]PORT",
+        help="where to listen; port 0 is a free one (default: 127.0.0.1:8090)",
+    )
     parser.add_argument(
         "--least-batch",
         type=int,
@@ -66,9 +81,9 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--operations-port",
-        type=int,
-        metavar="PORT",
-        help="answer /healthz, /readyz and /metrics there, on 127.0.0.1; 0 takes a free one (default: nowhere)",
+        type=place,
+        metavar="[HOST:]PORT",
+        help="answer /healthz, /readyz and /metrics there; port 0 is a free one (default: nowhere)",
     )
     parser.add_argument(
         "--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one"
@@ -91,9 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _relay(options: argparse.Namespace) -> int:
-    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
+    token = None if options.token_file is None else _token(Path(options.token_file))
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
+    told = _Told(options.campaign_id)
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -102,32 +118,88 @@ def _relay(options: argparse.Namespace) -> int:
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
         mixing=Mixing(**said) if said else None,
+        on_event=told,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
-    rule = relay.rule()
-    with ExitStack() as stack:
+    with logged_to_standard_error("info"), ExitStack() as stack:
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        together = _rule(relay, told)
         listen = partial(Gateway, relay, admission=_check(options.admission))
-        gateway = stack.enter_context(_listening(listen, options.host, options.port))
+        gateway = stack.enter_context(_listening(listen, *options.port))
         watched = ""
         if options.operations_port is not None:
-            routes = watching_routes(relay, gateway.counts)
-            watching = stack.enter_context(_listening(partial(Door, routes), "127.0.0.1", options.operations_port))
+            watch = partial(Door, watching_routes(relay, gateway.counts))
+            watching = stack.enter_context(_listening(watch, *options.operations_port))
             threading.Thread(target=watching.serve_forever, daemon=True).start()
             stack.callback(watching.shutdown)
-            watched = f", watched on 127.0.0.1:{watching.server_port}"
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        relay.start(first_delay=options.gather)
-        together = f"reports of at least {rule.least_batch} devices together"
-        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}{watched}", flush=True)
+            watched = f", watched on {options.operations_port[0]}:{watching.server_port}"
+        does = "waiting for the aggregator" if together is None else f"forwarding {together}"
+        print(f"{does}, relaying on {options.port[0]}:{gateway.server_port}{watched}", flush=True)
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
         try:
-            gateway.serve_forever()
-        except KeyboardInterrupt:
-            return 0
+            while together is None and not stop.wait(AGAIN_SECONDS):
+                if (together := _rule(relay, told)) is not None:
+                    LOG.info("the aggregator is there", extra={"campaign": options.campaign_id})
+            if together is not None:
+                relay.start(first_delay=options.gather)
+            stop.wait()
         finally:
+            LOG.info("stopping", extra={"campaign": options.campaign_id})
+            gateway.shutdown()
             gateway.socket.close()
             gateway.finish()
             relay.close()
+        LOG.info("stopped", extra={"campaign": options.campaign_id})
     return 0
+
+
+def _token(path: Path) -> str:
+    """The token in a file. Raises LdpError."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise LdpError("bad-token", f"--token-file {path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        token = ""
+    if not re.fullmatch(r"[\w.~+/=-]+", token):
+        raise LdpError("bad-token", f"--token-file {path} holds no token: one line, as 'token create' prints it")
+    return token
+
+
+def _rule(relay: Relay, told: _Told) -> str | None:
+    """What leaves together; None while the aggregator is not up. Raises LdpError where there will be none."""
+    try:
+        return f"reports of at least {relay.rule(timeout=AGAIN_TIMEOUT).least_batch} devices together"
+    except TransportError as error:
+        if error.status is not None and error.status < 500:
+            raise
+        told.waiting(str(error))
+        return None
+
+
+class _Told:
+    """Writes into the log why nothing can be forwarded, once for each reason, and that it goes on."""
+
+    def __init__(self, campaign_id: str) -> None:
+        self._campaign_id, self._problem = campaign_id, ""
+
+    def waiting(self, reason: str) -> None:
+        """For an aggregator that has not been reached yet."""
+        if reason != self._problem:
+            LOG.warning("waiting for the aggregator", extra={"campaign": self._campaign_id, "reason": reason})
+        self._problem = reason
+
+    def __call__(self, event: Event) -> None:
+        told = {"campaign": self._campaign_id, "reason": event.code or ""}
+        if event.kind in ("dropped", "quarantined"):
+            LOG.error(f"reports are {event.kind}", extra=told)
+        elif event.kind == "sent" and self._problem:
+            LOG.info("forwarding again", extra={"campaign": self._campaign_id})
+        elif event.kind in ("retry", "problem") and self._problem != event.code:
+            LOG.warning("nothing is forwarded", extra=told)
+        self._problem = {"sent": ""}.get(event.kind, told["reason"])
 
 
 def _check(name: str | None) -> Admission | None:

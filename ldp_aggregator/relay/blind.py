@@ -79,7 +79,7 @@ def sealed_report(sealed: bytes, gateway: Gateway | None, lengths: Collection[in
     """
     if gateway is None:
         raise DocumentError("no-gateway", "the campaign has no gateway; its uploads come as they are")
-    heads = [seal_header(gateway.key_id, aead) for aead in gateway.aeads]
+    heads = [seal_header(key.key_id, aead) for key in gateway.keys for aead in key.aeads]
     if len(sealed) < LEAST_SEALED or sealed[:HEADER_BYTES] not in heads:
         raise DocumentError("malformed-sealed", "this is not sealed to the campaign's gateway")
     if len(sealed) not in lengths:

@@ -145,8 +145,9 @@ def _unknown(_: Asked) -> Told:
 
 
 def _readiness(relay: Relay, asked: Asked) -> Told:
-    """It can keep what comes."""
+    """It has the campaign, and can keep what comes."""
     try:
+        relay.campaign(timeout=asked.patience)
         if relay.room(timeout=asked.patience) > 0:
             return Told(200, b'{"status": "ready"}')
     except LdpError as error:

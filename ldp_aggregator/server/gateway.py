@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -217,14 +217,14 @@ class GatewayKeys:
         if settings.gateway_key is not None:
             self._known = _private(read_gateway_seeds(settings.gateway_key))
 
-    def lacks(self, gateway: Gateway) -> bool:
-        """Nobody can open what is sealed to this key: it is not here, and nothing says that another server has it."""
-        known = self._known.get(gateway.key_id)
-        return not self._elsewhere and (known is None or known[0].public_key != gateway.public_key)
+    def lacks(self, keys: Collection[Gateway]) -> bool:
+        """Nobody can open what is sealed to one of these: it is not here, and not said to be at another server."""
+        held = {(gateway.key_id, gateway.public_key) for gateway, _ in self._known.values()}
+        return not self._elsewhere and any((key.key_id, key.public_key) not in held for key in keys)
 
     def check_receivable(self, campaign: Campaign) -> None:
         """Refuse to publish what nobody could open the answers to. Raises DraftError."""
-        if campaign.gateway is not None and self.lacks(campaign.gateway):
+        if campaign.gateway is not None and self.lacks(campaign.gateway.keys):
             check_gateway(campaign, [gateway for gateway, _ in self._known.values()])
 
     def check_open(self) -> None:

@@ -167,7 +167,7 @@ async def missing_keys(
     """Name each open campaign whose answers are sealed to a key that this process does not have: all of them are lost.
     ``sealed`` keeps what the documents say, which never changes. One that cannot be read hides no other.
     """
-    missing = set()
+    missing, now = set[str](), (await store.moment()).now
     for state in states:
         if state.damaged or state.life.closed is not None:
             continue
@@ -177,8 +177,8 @@ async def missing_keys(
                 sealed[state.id] = (await asyncio.to_thread(Campaign.parse, document, state.id)).gateway
             except (StoreError, DocumentError):  # It was deleted meanwhile, or fails by itself, and says so then.
                 continue
-        key = sealed[state.id]
-        if key is not None and gateway.lacks(key):
+        named = sealed[state.id]
+        if named is not None and gateway.lacks(named.needed(now)):
             missing.add(state.id)
     return missing
 

@@ -77,15 +77,16 @@ def check_gateway(campaign: Campaign, held: Collection[Gateway]) -> None:
     """Refuse what is sealed to a key that is none of those ``held`` (the newest last): its answers would be lost.
     Raises DraftError.
     """
-    named = campaign.gateway
-    if named is None or any((one.key_id, one.public_key) == (named.key_id, named.public_key) for one in held):
+    known = {(one.key_id, one.public_key) for one in held}
+    if campaign.gateway is None or all((key.key_id, key.public_key) in known for key in campaign.gateway.keys):
         return
     right = (
         f"the newest one's line is: {gateway_line(list(held)[-1])}"
         if held
         else "set gateway_key to the file that 'ldp-aggregator key create FILE --gateway' makes"
     )
-    problem = f"is none of the {len(held)} that the setting gateway_key holds here, so that nobody could open an answer"
+    one = "one of its keys is" if campaign.gateway.later else "is"
+    problem = f"{one} none of the {len(held)} that the setting gateway_key holds here; nobody could open its answers"
     raise DraftError(
         "gateway.key",
         f"{problem}; {right}; or say that another server holds it (--elsewhere, over HTTP elsewhere=true)",

@@ -157,6 +157,10 @@ async def counts_to_train(
                 "so there is nothing to train"
             )
         campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
+        if not campaign.label:
+            raise UntrainableError(
+                f"campaign {campaign_id} has no label to learn a model of; what it tells is in its estimates"
+            )
         tally, came = await counts_to_publish(store, campaign)
         pairs.append((campaign, tally))
         arrivals.append(came)

@@ -171,6 +171,8 @@ class Facts:
     has_model: bool = True
     """Devices answer for a model of a label, or about one in a round that measures it."""
     is_round: bool = False
+    shares: int = 0
+    """Features whose shares are asked, of a campaign without a label."""
     stopped: str = ""
     refused: int = 0
     conflicts: int = 0
@@ -243,7 +245,7 @@ HEALTH: Final[Sequence[Rule[Facts]]] = (
     Rule(NOTE, lambda f: f.status == "waiting", "Not open yet", "It takes no answers yet."),
     Rule(NOTE, lambda f: f.federated, "Open", "Nodes may send shares."),
     Rule(NOTE, lambda f: not f.reports, "No answers yet", "It is open, and waits for devices."),
-    Rule(NOTE, lambda f: f.has_model and not f.is_told, "Too few answers", _counted),
+    Rule(NOTE, lambda f: (f.has_model or f.shares) and not f.is_told, "Too few answers", _counted),
     Rule(FINE, _always, "Healthy", _counted),
 )
 """Is it healthy?"""
@@ -337,7 +339,7 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
 
 def _assumed(facts: Facts) -> str:
     if facts.moved is None or not facts.is_told:
-        return "" if facts.is_round else " Too few answers to say what lies could do."
+        return "" if facts.is_round or facts.shares else " Too few answers to say what lies could do."
     name, moved = facts.moved
     people = "people" if facts.people == "person" else f"{facts.people}s"
     points = counted(math.ceil(100 * moved - 1e-9), "point")
@@ -381,6 +383,8 @@ LEARNED: Final[Sequence[Rule[Facts]]] = (
     Rule(NOTE, lambda f: f.told, lambda f: f.told[0] if f.told else "", lambda f: f.told[1] if f.told else ""),
     Rule(NOTE, lambda f: f.top is None and f.has_model, "Nothing yet", lambda f: f"{_more(f)}."),
     Rule(NOTE, lambda f: f.has_model and not f.is_told, "Too little to tell", lambda f: f"{_more(f)}."),
+    Rule(NOTE, lambda f: f.shares and not f.is_told, "Too little to tell", lambda f: f"{_more(f)}."),
+    Rule(NOTE, lambda f: f.shares, lambda f: f"Shares of {many(f.shares, 'feature')}", _counted),
     Rule(NOTE, lambda f: f.top is None, "Sums", "They prepare another campaign."),
     Rule(
         NOTE,

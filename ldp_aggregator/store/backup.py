@@ -31,6 +31,7 @@ from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import FILE_NAME, SqliteConnection, finish, open_connection, transaction
 from ldp_aggregator.store.sqlite.run_files import copy_runs
 from ldp_aggregator.store.sqlite.store import all_findings
+from ldp_aggregator.store.sqlite.upgrade import upgrade_file
 from ldp_protocols import Campaign
 
 _MADE: Final = ("campaigns", "models", "tokens")
@@ -131,6 +132,7 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
                 raise StoreError(f"the store in {source.parent} is damaged: {damage}", DAMAGED)
             db.execute("VACUUM INTO ?", (str(draft),))
         with closing(open_connection(draft)) as copy:
+            upgrade_file(copy, keep=False)
             listed = database.listed_runs(copy)
         try:
             copy_runs(database.folder_of(source), database.folder_of(draft), listed)

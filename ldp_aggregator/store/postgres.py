@@ -38,7 +38,7 @@ from ldp_aggregator.store.contract import (
     told_of,
 )
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
-from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
+from ldp_aggregator.store.postgres_sessions import PIECE, PostgresConnection, Sessions, take_back
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import renew
 from ldp_aggregator.store.sql.rights import forget_rights
@@ -216,10 +216,6 @@ async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement
         await db.execute(campaigns.ADD_PART, number, *_part(campaign_id, settlement, vouched).values())
 
 
-PIECE: Final = 20_000
-"""Ids that are dropped in one transaction: nobody waits long for it, and its log stays small."""
-
-
 async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
     """Returns the last id that was dropped, None where there are no more."""
     last = await db.fetchrow(
@@ -315,6 +311,13 @@ class PostgresStore(Store):
         forgotten = await forget_rights(db, now, keep_shares=keep_shares)
         await renew(db, now)
         return forgotten
+
+    async def take_back(self) -> None:
+        """Make the store what it was before its tables were brought to this version; it is closed afterwards.
+
+        Raises StoreError where an instance runs on it, or something was written since.
+        """
+        await self._sessions.run(take_back)
 
     async def close(self) -> None:
         await self._sessions.close()

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import re
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from ldp_aggregator.store.clocks import Moment, SteadyClock
-from ldp_aggregator.store.contract import STATEMENT, UNAVAILABLE, Clock, StoreError
+from ldp_aggregator.store.contract import LOG, STATEMENT, UNAVAILABLE, Clock, StoreError
 from ldp_aggregator.store.sql.published import begin_origin
-from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, make_tables
+from ldp_aggregator.store.sql.tables import EARLIER, VERSION, Result, Row, check_version, make_tables
+from ldp_aggregator.store.sql.upgrades import NUMBERED, SHARED, carry, refuse_back, written
 
 SCHEMA: Final = "ldp_aggregator"
+PROGRAM: Final = "ldp-aggregator"
+"""What sessions are called, with the version of the tables that they write."""
 
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
@@ -27,6 +34,8 @@ GIVE_UP_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
+PIECE: Final = 20_000
+"""Ids that are read, or dropped, at once."""
 LOCK_SECONDS: Final = 10
 """Seconds that a statement waits for what somebody else holds."""
 
@@ -80,6 +89,16 @@ class PostgresConnection:
         async with self._raw.transaction():
             yield
 
+    async def carry_ids(self, before: str, number: int, seed: int) -> None:
+        """Copy the ids of a campaign from another schema, each with its check, which begins with ``seed``."""
+        after: bytes | None = b""
+        while after is not None:
+            statement = f"SELECT id, digest FROM {before}.ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3"
+            piece = await self._raw.fetch(statement, number, after, PIECE)
+            records = [(number, one, kept + zlib.crc32(one + kept, seed).to_bytes(4, "little")) for one, kept in piece]
+            await self._raw.copy_records_to_table("ids", records=records, schema_name=SCHEMA)
+            after = piece[-1][0] if piece else None
+
     async def now(self) -> datetime:
         now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
         return now
@@ -89,13 +108,26 @@ class PostgresConnection:
 
 
 @contextmanager
-def _reaching() -> Iterator[None]:
+def _reaching(address: str) -> Iterator[None]:
     """Raises StoreError where a connection cannot be made."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
         # The message of a wrong address may hold the address, and that a password.
-        raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
+        raise StoreError(f"the database{_place(address)} cannot be reached ({type(error).__name__})") from None
+
+
+def _place(address: str) -> str:
+    """Where the database is, as far as no password can be a part of that."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    place = parts.netloc.rpartition("@")[2]
+    is_sure = "@" not in parts.path + parts.query + parts.fragment
+    if not place or not is_sure:
+        return ""
+    return f" at {place}" if re.search(r":\d+$", place) else f" at {place}:{os.environ.get('PGPORT', '5432')}"
 
 
 class Sessions:
@@ -114,13 +146,14 @@ class Sessions:
             "command_timeout": COMMAND_SECONDS,
             "timeout": CONNECT_SECONDS,
             "server_settings": {
+                "application_name": f"{PROGRAM} {VERSION}",
                 "synchronous_commit": "on",
                 "search_path": SCHEMA,
                 "lock_timeout": f"{LOCK_SECONDS}s",
                 **({"default_transaction_read_only": "on"} if read_only else {}),
             },
         }
-        with _reaching():
+        with _reaching(address):
             pool = await asyncpg.create_pool(address, min_size=1, max_size=MOST_CONNECTIONS, reset=_leave, **options)
         sessions = cls(pool, clock, options)
         try:
@@ -133,7 +166,7 @@ class Sessions:
 
     async def reconnect(self, address: str) -> None:
         """Make every further connection to this address, if one can be made. Raises StoreError."""
-        with _reaching():
+        with _reaching(address):
             await (await asyncpg.connect(address, **self._options)).close()
         self._pool.set_connect_args(address, **self._options)
         await self._pool.expire_connections()
@@ -181,8 +214,7 @@ async def _check_tables(db: PostgresConnection) -> None:
     """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
     if not await _has_tables(db):
         raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
-    found = await db.fetchrow("SELECT version FROM schema_version")
-    check_version(0 if found is None else found[0])
+    check_version(await _version(db))
 
 
 async def _prepare_tables(db: PostgresConnection) -> None:
@@ -195,7 +227,78 @@ async def _prepare_tables(db: PostgresConnection) -> None:
         await make_tables(db, "postgres", _IDS)
         await begin_origin(db)
         await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    version = await _version(db)
+    if version in EARLIER:
+        await _upgrade(db, version)
     await _check_tables(db)
+
+
+async def _version(db: PostgresConnection) -> int:
+    found = await db.fetchrow("SELECT version FROM schema_version")
+    return 0 if found is None else int(found[0])
+
+
+async def _upgrade(db: PostgresConnection, version: int) -> None:
+    """Bring the tables of an earlier version to this one, in one transaction. As they were they stay in a schema of
+    their own, whose comment tells what was written into the new ones. Raises StoreError where an instance runs.
+    """
+    await _lock(db)
+    if await _version(db) != version:  # Another instance did it meanwhile.
+        return
+    await _check_alone(db, f"{PROGRAM} {VERSION}")
+    kept = f"{SCHEMA}_{version}"
+    await db.execute(f"DROP SCHEMA IF EXISTS {kept} CASCADE")
+    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {kept}")
+    await db.execute(f"CREATE SCHEMA {SCHEMA}")
+    await make_tables(db, "postgres", _IDS)
+    ids = await carry(db, f"{kept}.", "OVERRIDING SYSTEM VALUE")
+    for table, column in NUMBERED.items():  # Numbers of what was deleted are never given again.
+        place = f"pg_get_serial_sequence('{SCHEMA}.{table}', '{column}')"
+        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {kept}.{table}_{column}_seq")
+    for number, name in ids.items():
+        await db.carry_ids(kept, number, zlib.crc32(name.encode()))
+    await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    await db.execute(f"COMMENT ON SCHEMA {kept} IS '{await written(db)}'")
+    LOG.warning("the store was brought to this version")
+
+
+async def _lock(db: PostgresConnection) -> None:
+    for table in (*SHARED, "ids", "schema_version"):
+        await db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+
+
+async def _check_alone(db: PostgresConnection, *besides: str) -> None:
+    """Raises StoreError where an instance runs on the database, which would go on writing what is no more. Sessions of
+    this name ``besides`` are those of instances that wait for it; those of version 1 had no name.
+    """
+    others = await db.fetchrow(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
+        "AND pid <> pg_backend_pid() AND (application_name = '' OR application_name LIKE $1) "
+        "AND application_name <> ALL($2::text[])",
+        *(f"{PROGRAM} %", besides),
+    )
+    if others is not None and others[0]:
+        raise StoreError("an instance runs on this database; stop all of them first, and start those of one version")
+
+
+async def take_back(db: PostgresConnection) -> None:
+    """Make the tables what they were before they were brought to this version. Raises StoreError where an instance
+    runs, or something was written since.
+    """
+    await _lock(db)
+    await _check_alone(db)
+    kept = [f"{SCHEMA}_{version}" for version in EARLIER]
+    found = await db.fetchrow(
+        "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ANY($1::text[]) "
+        "ORDER BY nspname DESC",
+        kept,
+    )
+    if found is None:
+        raise refuse_back(f"there is no schema {' or '.join(kept)}")
+    if found[1] != await written(db):
+        raise refuse_back("something was written since, and would be lost; pg_dump has it")
+    await db.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+    await db.execute(f"ALTER SCHEMA {found[0]} RENAME TO {SCHEMA}")
 
 
 async def _has_tables(db: PostgresConnection) -> bool:

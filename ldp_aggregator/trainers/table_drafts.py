@@ -81,29 +81,35 @@ class _Column(NamedTuple):
 
 
 def draft_from_table(
-    table: pd.DataFrame, label: str, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
+    table: pd.DataFrame, label: str | None, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
 ) -> TableDraft:
     """A draft for a table of texts (see :func:`ldp_aggregator.trainers.reading.read_csv`) whose classes are in
-    ``label``; rows without one take no part. An ordered Categorical gives its values in their order, also those that
-    are in no row. Notes say first what was lost, then what was taken for what, and in one line what was read off.
+    ``label``; rows without one take no part. None asks for statistics of all columns. An ordered Categorical gives its
+    values in their order, also those that are in no row. Notes say first what was lost, then what was taken for what,
+    and in one line what was read off.
 
     Raises TableError where the label column is missing, or no column to learn from is left.
     """
-    require_column(table, label, source)
-    label = plain_name(label) if label not in table.columns else label
-    classes, taken = _classes(table[label], source)
-    unlabelled = without_label(table[label])
-    told = list(table.attrs.get(NOTES, ()))
-    if unlabelled.any():
-        told.append(f"rows without {label}, left out: {int(unlabelled.sum())}, the first is row {_row(unlabelled)}")
-        table = table.loc[~unlabelled]
+    told, taken, read = list(table.attrs.get(NOTES, ())), list[str](), list[str]()
+    learned: dict[str, Any] = {"title": f"Statistics of {source}"[:LONGEST_TEXT]}
+    if label is not None:
+        require_column(table, label, source)
+        label = plain_name(label) if label not in table.columns else label
+        classes, taken = _classes(table[label], source)
+        unlabelled = without_label(table[label])
+        if unlabelled.any():
+            told.append(f"rows without {label}, left out: {int(unlabelled.sum())}, the first is row {_row(unlabelled)}")
+            table = table.loc[~unlabelled]
+        read = [f"the classes of {label} ({', '.join(classes)})"]
+        learned = {"title": f"Learn {label}"[:LONGEST_TEXT], "label": {"name": label, "classes": classes}}
     mark = table.attrs.get(MARK, ".")
     columns = {str(name): _column(str(name), table[name], bins, mark) for name in table.columns if name != label}
     features = [one.feature for one in columns.values() if one.feature is not None]
     lost = [f"{name}: left out: {one.lost}" for name, one in columns.items() if one.feature is None]
     if not features:
-        raise TableError(f"{source}: no column beside {label!r} can be asked about; see: {'; '.join([*told, *lost])}")
-    read = [f"the classes of {label} ({', '.join(classes)})", *(one.read for one in columns.values() if one.read)]
+        beside = "" if label is None else f" beside {label!r}"
+        raise TableError(f"{source}: no column{beside} can be asked about; see: {'; '.join([*told, *lost])}")
+    read += [one.read for one in columns.values() if one.read]
     complete = [str(one["name"]) for one in features if one.get("missing") is False]
     notes = [
         *lost,
@@ -117,9 +123,9 @@ def draft_from_table(
         notes.append(f"{said}: {', '.join(complete)}")
     draft = {
         "version": 1,
-        "title": f"Learn {label}"[:LONGEST_TEXT],
+        "title": learned.pop("title"),
         "purpose": "an experiment with a table; value lists and bounds were read off it",
-        "label": {"name": label, "classes": classes},
+        **learned,
         "features": features,
         "privacy": {"epsilon": epsilon},
     }

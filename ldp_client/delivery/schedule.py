@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
     CLOSING_GRACE,
-    CONFLICT,
     EXPIRY_TRIES,
     PASSING_CODES,
     POISON_STATUSES,
@@ -245,7 +244,7 @@ def judge(
         settled = {one.id: Settled(Outcome.QUARANTINED, reason) for one in task.reports}
         return Verdict(_fresh(delivery), settled, reason)
     if code and answer.status in TERMINAL_STATUSES:
-        if answer.status != GONE and code != CONFLICT and not delivery.has_second_word(now):
+        if answer.status != GONE and not delivery.has_second_word(now):
             return _refused(delivery, code, now, jitter, policy)
         return Verdict(_fresh(delivery), {one.id: Settled(Outcome.REFUSED, reason) for one in task.reports}, reason)
     return _again(delivery, reason, now, jitter, policy, answer.retry_after(now))

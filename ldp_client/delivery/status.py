@@ -107,13 +107,13 @@ def device_status(install: Install, transaction: Transaction, scope: str) -> Dev
     decided = {
         campaign_id: campaign_status(install, transaction, Place(scope, campaign_id)) for campaign_id in device.consents
     }
-    problems = [one.problem for one in decided.values() if one.problem is not None]
+    problems = (one.problem for one in decided.values())
     return DeviceStatus(
         enabled=device.enabled,
         queued=sum(one.queued for one in decided.values()),
         sent=sum(one.sent for one in decided.values()),
         total_epsilon=total_up(device.receipts),
         running=install.driver.running,
-        problem=install.sender.problem or (problems[0] if problems else None),
+        problem=install.sender.problem_in(scope) or next(filter(None, problems), None),
         campaigns=decided,
     )

@@ -14,7 +14,7 @@ from ldp_client.errors import TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import LARGEST_ANSWER, RETRYABLE_STATUSES
-from ldp_protocols.document.gateway import Gateway, read_configuration
+from ldp_protocols.document.gateway import Gateway, read_keys
 from ldp_protocols.errors import DocumentError, LdpError
 from ldp_protocols.oblivious import (
     BESIDE_BODY,
@@ -59,15 +59,17 @@ class Sealed:
 
 
 class SealedAggregator(Aggregator):
-    """An aggregator for one sealed upload by ``relay`` to the document's ``gateway``. Raises as :class:`Aggregator`."""
+    """An aggregator for one sealed upload by ``relay`` to the document's ``gateway``, of several keys to that of now.
+    Raises as :class:`Aggregator`.
+    """
 
     def __init__(self, relay: str, gateway: str, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, relay=relay, **options)
         self._relay = relay
-        read = read_configuration(gateway)
+        read = read_keys(gateway)
         if isinstance(read, str):
             raise LdpError("bad-gateway", f"the gateway's key {read}")
-        self._gateway = read
+        self._gateway = read.at(self._clock.time())
         self._sealed: Sealed | None = None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ldp_client.errors import TransportError
+from ldp_client.errors import TRANSPORT_PROBLEMS, TransportError
 from ldp_client.network.transport import Cancellation, Request, Response, is_host, is_loopback
 from ldp_client.runtime import tell_after_fork
 from ldp_protocols.errors import LdpError
@@ -67,7 +67,8 @@ class HttpTransport:
             return self._exchange(request, patience)
         except (http.client.HTTPException, OSError) as error:
             # Never sent again from here: whoever asked decides, and may have been told to stop meanwhile.
-            raise TransportError("cancelled" if patience.cancellation.cancelled else _problem(error)) from error
+            code = "cancelled" if patience.cancellation.cancelled else _problem(error)
+            raise TransportError(code, _naming(TRANSPORT_PROBLEMS[code], request.url)) from error
         except ValueError:
             raise TransportError("bad-request") from None
 
@@ -153,6 +154,13 @@ class _BoundedResponse(http.client.HTTPResponse):
             return count
 
         reader.raw.readinto = read_in_time
+
+
+def _naming(problem: str, url: str) -> str:
+    """The problem with the server's host and port in it."""
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443}.get(parts.scheme, 80)
+    return problem.replace("the server", f"the server at {parts.hostname}:{port}", 1)
 
 
 def _problem(error: Exception) -> str:

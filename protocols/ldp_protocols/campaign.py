@@ -39,11 +39,11 @@ LARGEST_DOCUMENT: Final = 4 << 20
 class Campaign:
     """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
 
-    ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
-    (how good the model of the ``evaluation`` is). ``windows`` make it a series: each device answers once, in one of
-    them; it ``opens`` with the first and ``closes`` some days after the last. With an ``issuer`` the upload of a device
-    shows one of its tokens; with a ``gateway`` it is sealed to that key. One with a ``federation`` asks nodes, and no
-    device.
+    ``asks`` is ``model`` (what a Naive Bayes model needs), ``statistics`` (of values alone: ``label`` is false),
+    ``moments`` (what fitting a projection needs) or ``score`` (how good the model of the ``evaluation`` is).
+    ``windows`` make it a series: each device answers once, in one of them; it ``opens`` with the first and ``closes``
+    some days after the last. With an ``issuer`` the upload of a device shows one of its tokens; with a ``gateway`` it
+    is sealed to that key. One with a ``federation`` asks nodes, and no device.
     """
 
     document: bytes
@@ -134,14 +134,14 @@ class Campaign:
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = [(self.label.name, f"one of {', '.join(self.label.classes)}", "learned")]
+        rows = [(self.label.name, f"one of {', '.join(self.label.classes)}", "learned")] if self.label else []
         rows += [(one.name, one.wanted(), "asked") for one in self.features]
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
         heading = f"<b>{escape(self.title)}</b>, epsilon {self.realised_epsilon:.6g}, {len(self.questions)} questions"
         return f"<p>{heading}<br><code>{self.id}</code></p><table><tr>{'</tr><tr>'.join(cells)}</tr></table>"
 
     def feature_of(self, question: Question) -> Feature | None:
-        """The asked feature a question is about (the first of a product's two), None for the label question."""
+        """The asked feature a question is about (the first of two), None for the label question."""
         return None if question.feature is None else self.feature(question.feature)
 
     def feature(self, name: str | None) -> Feature:

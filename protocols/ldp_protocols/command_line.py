@@ -138,6 +138,12 @@ def between(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
+def place(text: str) -> tuple[str, int]:
+    """The type of a flag that takes a port on loopback, or HOST:PORT."""
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(between(-1, 65536)(port))
+
+
 def say(text: str = "") -> None:
     """A line of output, at once."""
     sys.stdout.write(text + "\n")

@@ -30,6 +30,7 @@ from ldp_protocols.document.issuer import Issuer
 from ldp_protocols.document.model import DiscreteLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import (
     INDEX,
+    JOINT,
     LABEL,
     MOMENT,
     MOST_PRODUCTS,
@@ -42,11 +43,11 @@ from ldp_protocols.document.questions import (
     VALUE,
     Question,
 )
-from ldp_protocols.document.schema import Label
+from ldp_protocols.document.schema import MOST_CAMPAIGN_CELLS, MOST_FEATURES, Label
 from ldp_protocols.errors import DraftError
 from ldp_protocols.exact import divide_down, exact_epsilon
-from ldp_protocols.features import Feature
-from ldp_protocols.fields import Fields, parse_json
+from ldp_protocols.features import MOST_CELLS, Feature
+from ldp_protocols.fields import Fields, parse_json, shorten
 from ldp_protocols.mechanisms import (
     DISCRETE,
     PURE,
@@ -92,8 +93,21 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     return _write(authored, _questions(authored))
 
 
+def _spread_edges(declared: Any, place: int) -> Any:
+    """The feature with the bounds and bins that its edges imply, where it leaves them out."""
+    edges = declared.get("edges") if isinstance(declared, Mapping) else None
+    if edges is None:
+        return declared
+    if not isinstance(edges, (list, tuple)) or len(edges) < 3:
+        right = "a list of at least three numbers that rise, such as [0, 18, 65, 120]"
+        raise DraftError(f"features[{place}].edges", f"must be {right}, not {shorten(repr(edges))}")
+    return {"low": edges[0], "high": edges[-1], "bins": len(edges) - 1, **declared}
+
+
 def _read(draft: Any) -> dict[str, Any]:
     """The author's part, checked; with a crowd and no epsilon, the largest local one that keeps its promise."""
+    if isinstance(draft, Mapping) and isinstance(draft.get("features"), (list, tuple)):
+        draft = {**draft, "features": [_spread_edges(one, place) for place, one in enumerate(draft["features"])]}
     privacy = draft.get("privacy") if isinstance(draft, Mapping) else None
     if not isinstance(privacy, Mapping) or (crowd := read_crowd(privacy.get("crowd"), DraftError)) is None:
         return _checked(draft)
@@ -116,7 +130,13 @@ def _read(draft: Any) -> dict[str, Any]:
 
 def _checked(draft: Any) -> dict[str, Any]:
     fields = Fields(draft, "", DraftError)
+    described = fields.raw("features")
+    for place, one in enumerate(described if isinstance(described, (list, tuple)) else ()):
+        if isinstance(one, Mapping) and one.get("several"):
+            told = "no set is asked; declare a feature with the values yes and no for each of its members"
+            raise DraftError(f"features[{place}].several", told)
     authored = read_authored(fields, DraftError)
+    authored["pairs"] = _read_pairs(fields, authored)
     fields.finish()
     evaluation: Evaluation | None = authored["evaluation"]
     if evaluation is not None and evaluation.edges is None and len(evaluation.model.classes) == 2:
@@ -124,12 +144,43 @@ def _checked(draft: Any) -> dict[str, Any]:
     return authored
 
 
+def _read_pairs(fields: Fields, authored: Mapping[str, Any]) -> list[tuple[Feature, Feature]]:
+    """Pairs of features that are asked together, which a document has as questions alone. Raises DraftError."""
+    if not fields.has("pairs"):
+        return []
+    if authored["label"]:
+        raise fields.error("pairs", "are of a campaign without a label; with one every question is of the class, too")
+    declared = {feature.name: feature for feature in authored["features"]}
+    pairs: list[tuple[Feature, Feature]] = []
+    for place, pair in enumerate(fields.sequence("pairs", least=0, most=MOST_FEATURES)):
+        key = f"pairs[{place}]"
+        names = Fields({key: pair}, "", DraftError).texts(key, least=2, most=2)
+        for name in names:
+            if (feature := declared.get(name)) is None:
+                raise fields.error(key, f"{name!r} is not one of the declared features")
+            if feature.moments:
+                raise fields.error(key, f"{name!r} has no values to count; give it {feature.sized_by}")
+        first, second = (declared[name] for name in names)
+        if {first, second} in map(set, pairs):
+            raise fields.error(key, f"{first.name} and {second.name} stand in the list twice")
+        if first.cells * second.cells > MOST_CELLS:
+            raise fields.error(key, f"has {first.cells * second.cells} cells, above {MOST_CELLS}; use fewer values")
+        pairs.append((first, second))
+    windows = authored["windows"].count if authored["windows"] else 1
+    cells = windows * sum(feature.cells for feature in declared.values())
+    cells += windows * sum(first.cells * second.cells for first, second in pairs)
+    if cells > MOST_CAMPAIGN_CELLS:
+        raise fields.error("pairs", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; ask fewer pairs")
+    return pairs
+
+
 def _questions(authored: Mapping[str, Any]) -> tuple[Question, ...]:
     privacy: Privacy = authored["privacy"]
     if authored["evaluation"] is not None:
         return _evaluation_questions(authored["evaluation"], privacy)
     asked = asked_features(authored["features"], authored["projection"])
-    return compile_questions(authored["label"], asked, privacy, moments=authored["asks"] == MOMENTS)
+    told = {"pairs": authored["pairs"], "moments": authored["asks"] == MOMENTS}
+    return compile_questions(authored["label"], asked, privacy, **told)
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -138,7 +189,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "version": VERSION,
         "title": authored["title"],
         "purpose": authored["purpose"],
-        "label": authored["label"].to_json(),
+        **({"label": authored["label"].to_json()} if authored["label"] else {}),
         "features": [feature.to_json() for feature in authored["features"]],
         "privacy": authored["privacy"].to_json(),
         "projection": authored["projection"].to_json() if authored["projection"] else None,
@@ -199,7 +250,12 @@ class _Asked:
 
 
 def compile_questions(
-    label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool = False
+    label: Label,
+    features: Sequence[Feature],
+    privacy: Privacy,
+    *,
+    pairs: Sequence[tuple[Feature, Feature]] = (),
+    moments: bool = False,
 ) -> tuple[Question, ...]:
     """Return the questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy``
     says.
@@ -208,13 +264,17 @@ def compile_questions(
     pair of features (a feature with itself: its square). Raises DraftError.
     """
     classes = len(label.classes)
-    groups = len(features) + (label.weight != 0)
+    groups = len(features) + (label.weight != 0) + len(pairs)
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
     _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
     _check_complete([one for one in features if moments or one.moments], privacy)
     theta = _threshold(privacy)
     asked = _all_asked(label, features, privacy, moments=moments)
+    asked += [
+        _Asked(JOINT, group, 1, first.name, second.name, cells=first.cells * second.cells)
+        for group, (first, second) in enumerate(pairs, start=len(features) + 1)
+    ]
     indexed = {one: make_discrete(_discrete(privacy), one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     incomplete = {feature.name for feature in features if feature.missing}
@@ -236,7 +296,7 @@ def compile_questions(
         questions.append(
             Question(index, one.kind, one.feature, one.other, one.group, encoding, mechanism, epsilon, one.weight)
         )
-    if not moments and all(question.encoding == MOMENT for question in questions):
+    if label and not moments and all(question.encoding == MOMENT for question in questions):
         raise DraftError(
             "label.weight",
             f"is 0, and no question tells the class: {mechanism.name} asks for values alone, and a model needs the "
@@ -331,7 +391,7 @@ def _classes_told(
         of_group[pool] = of_group.get(pool, 0) + one.weight
     shares = {one: one.weight / of_group[one.group if everything else 0] for one in asked}
     values = [shares[one] for one in asked if one.kind in (VALUE, SQUARE)]
-    if not values:
+    if not values or classes == 1:
         return math.inf, 0.0
     typical = math.fsum(values) / len(values)
     telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))

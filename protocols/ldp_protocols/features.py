@@ -182,7 +182,9 @@ class CategoricalFeature(Feature):
 
 @dataclass(frozen=True)
 class NumericFeature(Feature):
-    """A number, clipped to [low, high]; discretised by ``bins``, else asked as moments; perhaps ``missing``."""
+    """A number, clipped to [low, high]; perhaps ``missing``. It is discretised by ``bins``, of equal width or between
+    ``edges`` (the ends are two of them), else asked as moments.
+    """
 
     kind: ClassVar[str] = "continuous"
     sized_by: ClassVar[str] = "bins"
@@ -193,12 +195,13 @@ class NumericFeature(Feature):
     bins: int | None = None
     weight: int = 1
     missing: bool = True
+    edges: tuple[float, ...] | None = None
 
     @classmethod
     def read(cls, fields: Fields, name: str, weight: int) -> Self:
         low, high = read_bounds(fields)
         bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else None
-        feature = cls(name, low, high, bins, weight, read_missing(fields))
+        feature = cls(name, low, high, bins, weight, read_missing(fields), _read_edges(fields, low, high, bins))
         # Every edge is rounded by less than two such steps, so that all of them stay apart.
         if bins is not None and (float(high) - float(low)) / bins < 4 * math.ulp(max(abs(low), abs(high))):
             raise fields.error("bins", f"{bins} bins between {low} and {high} are narrower than a double resolves")
@@ -206,10 +209,13 @@ class NumericFeature(Feature):
 
     @classmethod
     def read_modelled(cls, fields: Fields, name: str) -> Self:
-        return cls(name, *read_bounds(fields), fields.integer("bins", least=2, most=MOST_VALUES))
+        low, high = read_bounds(fields)
+        bins = fields.integer("bins", least=2, most=MOST_VALUES)
+        return cls(name, low, high, bins, edges=_read_edges(fields, low, high, bins))
 
     def to_json(self) -> dict[str, Any]:
-        said = {"bins": self.bins, "weight": self.weight, "missing": self.missing}
+        edges = {} if self.edges is None else {"edges": list(self.edges)}
+        said = {"bins": self.bins, **edges, "weight": self.weight, "missing": self.missing}
         return describe_number(self.name, self.low, self.high, kind=self.kind, **said)
 
     def to_model_json(self) -> dict[str, Any]:
@@ -233,7 +239,7 @@ class NumericFeature(Feature):
         return self.moments is None
 
     def index_of(self, value: object) -> int | None:
-        """The bin of a number (equal width, half-open, the last one closed; clipped), or None for anything else."""
+        """The bin of a number (half-open, the last one closed; clipped), or None for anything else."""
         number = number_of(value)
         return None if number is None else bisect_right(self.inner_edges, number)
 
@@ -256,7 +262,9 @@ class NumericFeature(Feature):
 
     @cached_property
     def inner_edges(self) -> tuple[float, ...]:
-        """The edges between bins: low + (high - low) i / bins, in double arithmetic."""
+        """The edges between bins: those that are said, else low + (high - low) i / bins, in double arithmetic."""
+        if self.edges is not None:
+            return self.edges[1:-1]
         low, span = float(self.low), float(self.high) - float(self.low)
         return tuple(low + span * i / self.size for i in range(1, self.size))
 
@@ -282,6 +290,17 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     if cells > MOST_CELLS:
         raise fields.error(kind.sized_by, f"values times classes must be at most {MOST_CELLS}, not {cells}")
     return feature
+
+
+def _read_edges(fields: Fields, low: float, high: float, bins: int | None) -> tuple[float, ...] | None:
+    if not fields.has("edges"):
+        return None
+    if bins is None:
+        raise fields.error("bins", "is missing; edges are those of bins, one more than these")
+    edges = fields.row("edges", fields.raw("edges"), bins + 1)
+    if (edges[0], edges[-1]) != (low, high) or list(edges) != sorted(set(edges)):
+        raise fields.error("edges", f"must rise from low, {low}, to high, {high}")
+    return edges
 
 
 def read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:

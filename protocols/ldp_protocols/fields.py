@@ -77,6 +77,16 @@ def shorten(text: str) -> str:
     return beginning.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def read_instant(value: object) -> datetime | None:
+    """Read an RFC 3339 time in UTC (``2027-01-01T00:00:00Z``), None for what is none."""
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value[:-1] + "+00:00")
+    except ValueError:
+        return None
+
+
 class Fields:
     """One JSON object, read key by key; :meth:`finish` refuses unread keys, ``like`` words a missing object's error."""
 
@@ -193,12 +203,10 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return None
-        try:
-            if not isinstance(value, str) or not _INSTANT.fullmatch(value):
-                raise ValueError
-            return datetime.fromisoformat(value[:-1] + "+00:00")
-        except ValueError:
-            raise self._wrong(name, "a time in UTC such as 2027-01-01T00:00:00Z", value) from None
+        instant = read_instant(value)
+        if instant is None:
+            raise self._wrong(name, "a time in UTC such as 2027-01-01T00:00:00Z", value)
+        return instant
 
     def _check_text(self, name: str, text: str, longest: int) -> None:
         if len(text) > longest:

@@ -30,7 +30,7 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.mechanisms.analysis import MomentBatch
 from ldp_protocols import Campaign, Question, RecordError
 from ldp_protocols.document.authored import Evaluation
-from ldp_protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, VALUE, signs_of
+from ldp_protocols.document.questions import INDEX, JOINT, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, VALUE, signs_of
 from ldp_protocols.document.schema import Label
 from ldp_protocols.features import Feature
 from ldp_protocols.mechanisms import VALUE_BITS
@@ -88,6 +88,9 @@ class Columns:
         if question.kind in (RIGHT, SCORE):
             return self.of_the_model(question)[rows]
         indices = self._indices(self.campaign.feature(question.feature), rows, rng)
+        if question.kind == JOINT:
+            other = self.campaign.feature(question.other)
+            return indices * other.cells + self._indices(other, rows, rng)
         return indices * self.class_count + classes
 
     def of_the_model(self, question: Question) -> Integers:
@@ -208,8 +211,7 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     unknown = np.flatnonzero(indices == MISSING_INDEX)
     if unknown.size:
         row = int(unknown[0])
-        known = ", ".join(label.classes)
-        raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
+        raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be {label.wanted}")
     return indices
 
 

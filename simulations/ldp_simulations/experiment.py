@@ -34,6 +34,7 @@ from ldp_protocols.wire import MEDIA_TYPE
 from ldp_simulations.columns import Columns
 from ldp_simulations.devices import HONEST, Behaviour, Delivery, Network, run_devices
 from ldp_simulations.fidelities import relayed_upload
+from ldp_simulations.studies.shares import held_against
 from ldp_simulations.studies.trials import Accuracies, accuracy, majority, non_private
 from ldp_simulations.tables import Source, Table
 
@@ -89,6 +90,14 @@ class Aggregator:
         self._request("POST", url, b"{}", timeout=None)
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
 
+    def estimated(self, campaign: Campaign) -> dict[str, Any] | None:
+        """The estimates of a campaign now, as JSON; None of an aggregator in whose store no token can be made."""
+        if self.data is None:
+            return None
+        url, token = f"{self.url}/v1/campaigns/{campaign.id}/estimates", make_token(self.data, "collector")
+        told: dict[str, Any] = json.loads(self._request("GET", url, token=token))
+        return told
+
     def _request(
         self,
         method: str,
@@ -136,7 +145,7 @@ def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
         with serving(data, origins) as (url, admin_url):
-            yield Aggregator(url, admin_url, make_token(data, "admin"), make_token(data, "relay"))
+            yield Aggregator(url, admin_url, make_token(data, "admin"), make_token(data, "relay"), data)
 
 
 @contextmanager
@@ -225,11 +234,16 @@ class Result:
     campaign: Campaign
     model: NaiveBayes | None
     delivery: Delivery
-    accuracies: Accuracies
+    accuracies: Accuracies | None
     people: int
     clients: int
     held_out: Table
     majority_class: str
+    statistics: Sequence[Mapping[str, Any]] | None = None
+    """Without a label, the errors of what was estimated, as :func:`ldp_simulations.studies.shares.held_against` gives
+    them; None where nobody could look at it.
+    """
+    estimates: Mapping[str, Any] | None = None
 
     @property
     def resampled(self) -> bool:
@@ -255,8 +269,13 @@ class Result:
             "resampled": self.resampled,
             "clients": self.clients,
             **asdict(self.delivery),
+            **(self._of_model(self.accuracies) if self.accuracies else {"statistics": self.statistics}),
+        }
+
+    def _of_model(self, accuracies: Accuracies) -> dict[str, Any]:
+        return {
             "held_out": len(self.held_out),
-            "accuracy": asdict(self.accuracies),
+            "accuracy": asdict(accuracies),
             "expected": None if self.model is None else self.model.model_.training["expected"],
             "predicted_shares": self.predicted_shares(),
         }
@@ -282,6 +301,8 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
     watcher = watcher or Watcher()
     rng = np.random.default_rng(plan.seed)
     training, held_out = source.people.split(TRAIN_FRACTION, rng)
+    if source.draft.get("label") is None:  # Nothing is tried on anybody.
+        training = source.people
     owners = training.draw(plan.devices or len(training), rng)
     clients = len(owners) if plan.clients is None else min(plan.clients, len(owners))
     campaign = aggregator.publish(source.draft)
@@ -308,8 +329,14 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
                 accepted = len(rows) * len(campaign.pools) - refused
                 delivery += Delivery(len(rows), accepted=accepted, bytes_per_report=len(upload) / max(1, accepted))
             start = end
-            if end in watcher.marks and end < len(owners):
+            if campaign.label and end in watcher.marks and end < len(owners):
                 watcher.learned(end, accuracy(aggregator.train(campaign), held_out))
+    if not campaign.label:
+        told = aggregator.estimated(campaign)
+        found = held_against(campaign, told, source.people, len(owners)) if told else None
+        return Result(
+            campaign, None, delivery, None, len(training), clients, held_out, "", statistics=found, estimates=told
+        )
     model = aggregator.learned(campaign)
     scores = Accuracies(
         majority=majority(owners, held_out),

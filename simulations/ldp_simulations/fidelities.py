@@ -19,8 +19,9 @@ from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_client.answering import perturb
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
+from ldp_protocols.document.questions import INDEX, JOINT, LABEL, RIGHT, SCORE, SIGN, signs_of
 from ldp_protocols.exact import Coins
+from ldp_protocols.features import Feature
 from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block, encode_blocks, encode_upload
 from ldp_simulations.columns import UNIT, Columns, Integers
@@ -52,7 +53,7 @@ returns how many devices each kind has. It may be called once only: a second cal
 def simulate(
     campaign: Campaign,
     frame: pd.DataFrame,
-    labels: Iterable[object],
+    labels: Iterable[object] | None = None,
     rng: np.random.Generator | int | None = None,
     *,
     fidelity: str = "vector",
@@ -67,7 +68,8 @@ def simulate(
     frame
         One row per person, a column per feature; a column that is absent is missing on every device.
     labels
-        One class per row. Raises RecordError, naming the row, for one that the campaign does not declare.
+        One class per row; None in a campaign without a label. Raises RecordError, naming the row, for one that the
+        campaign does not declare.
     rng
         A numpy Generator or a seed; the same seed gives the same tally.
     fidelity
@@ -81,6 +83,7 @@ def simulate(
     if fidelity not in FIDELITIES:
         raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, not {fidelity!r}")
     generator = np.random.default_rng(rng)
+    labels = np.full(len(frame), None) if labels is None else labels
     if fidelity == "device":
         return simulate_device(campaign, frame, labels, generator, devices)
     simulator = simulate_vector if fidelity == "vector" else simulate_counts
@@ -255,13 +258,19 @@ def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.ra
             cells += np.bincount(columns.indices(question, rows, rng), numbers, question.domain_size)
         return cells.astype(np.int64)
     feature = columns.campaign.feature(question.feature)
-    size = feature.size
-    values = columns.value_indices(question.feature)
-    held = spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
+    other = columns.campaign.feature(question.other) if question.kind == JOINT else None
+    beside = columns.classes if other is None else columns.value_indices(question.other) - MISSING_INDEX
+    shape = feature.size + 1, k if other is None else other.size + 1
+    values = columns.value_indices(question.feature) - MISSING_INDEX
+    held = _filled(spread(values * shape[1] + beside, shape[0] * shape[1]).reshape(shape), feature, rng)
+    return (held if other is None else _filled(held.T, other, rng).T).ravel()
+
+
+def _filled(held: Integers, feature: Feature, rng: np.random.Generator) -> Integers:
+    """Devices by value, those without one first: they come last where that may be, else are spread over the values."""
     if feature.missing:
-        return np.roll(held, -1, axis=0).ravel()
-    replaced = rng.multinomial(held[0], np.full(size, 1 / size))
-    return (held[1:] + replaced.T).ravel()
+        return np.roll(held, -1, axis=0)
+    return held[1:] + rng.multinomial(held[0], np.full(feature.size, 1 / feature.size)).T
 
 
 def _listed(columns: Columns, question: Question, spread: Spread) -> Iterator[tuple[Integers, Integers]]:

@@ -159,11 +159,16 @@ def running_parties(devices: int, epsilon: float, origins: Sequence[str] = ()) -
 
 @contextmanager
 def _started(module: str, *arguments: str, lines: int = 1) -> Iterator[str]:
-    """A program in a process of its own, for the block: its first lines."""
+    """A program in a process of its own, for the block: its first lines, or why it has none."""
     command = [*_PROGRAM, module, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - as above
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603 - as above
+    ):
         try:
-            yield "".join(process.stdout.readline() for _ in range(lines)) if process.stdout else ""
+            said = "".join(process.stdout.readline() for _ in range(lines)) if process.stdout else ""
+            log.seek(0)
+            yield said or log.read()
         finally:
             stop(process)
 

@@ -43,6 +43,7 @@ from ldp_aggregator.trainers.table_drafts import (
     without_label,
 )
 from ldp_protocols import Campaign
+from ldp_protocols.document.questions import JOINT
 from ldp_protocols.document.schema import Label
 from ldp_protocols.errors import LdpError
 from ldp_protocols.features import Feature
@@ -74,18 +75,19 @@ class Table:
 
 
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
-    """Feature and label columns of a table of texts, typed by the schema; rows without a label are left out.
+    """Feature and label columns of a table of texts, typed by the schema; rows without a label are left out, and where
+    the schema has none all labels are None.
 
     Raises TableError for absent columns, and for texts where numbers are wanted.
     """
-    for name in (label.name, *(feature.name for feature in features)):
+    for name in (*filter(None, [label.name]), *(feature.name for feature in features)):
         require_column(table, name, source)
 
     def column(name: str) -> pd.Series[Any]:
         return table[name if name in table.columns else plain_name(name)].rename(name)
 
-    labels = declared_texts(label, column(label.name))
-    kept = ~without_label(labels) | labels.isin(label.classes)
+    labels = declared_texts(label, column(label.name)) if label else pd.Series(np.full(len(table), None), table.index)
+    kept = ~without_label(labels) | labels.isin(label.classes) | (not label)
     columns = {
         one.name: as_numbers(column(one.name), source, table.attrs.get(MARK, "."))
         if one.number
@@ -277,7 +279,8 @@ def draft_of(campaign: Campaign) -> dict[str, Any]:
     """The authored part of a campaign's document."""
     document: dict[str, Any] = json.loads(campaign.document)
     del document["questions"]
-    return document
+    pairs = [[one.feature, one.other] for one in campaign.questions if one.kind == JOINT]
+    return document | ({"pairs": pairs} if pairs else {})
 
 
 def source_with_schema(data: str, schema: Path, reading: Reading = AS_WRITTEN) -> Source:
@@ -300,10 +303,10 @@ def source_with_schema(data: str, schema: Path, reading: Reading = AS_WRITTEN) -
 
 
 def source_without_schema(
-    data: str, label: str, *, epsilon: float, bins: int = DEFAULT_BINS, reading: Reading = AS_WRITTEN
+    data: str, label: str | None, *, epsilon: float, bins: int = DEFAULT_BINS, reading: Reading = AS_WRITTEN
 ) -> Source:
-    """The people of a table, asked what a draft derived from the table says."""
-    table = read_text_table(data, label, reading)
+    """The people of a table, asked what a draft derived from the table says: for statistics where ``label`` is None."""
+    table = read_text_table(data, label or "", reading)
     derived = draft_from_table(table, label, source=data, epsilon=epsilon, bins=bins)
     campaign = Campaign.compile(derived.draft)
     return Source(data, typed(table, campaign.features, campaign.label, data), derived.draft, derived.notes)

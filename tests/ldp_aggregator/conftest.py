@@ -25,14 +25,15 @@ def discreet_log():
 
 @pytest.fixture
 def make_campaign():
-    """A campaign with one feature ``x`` (given as its draft entry) and k classes c0, c1, ..."""
+    """A campaign with one feature ``x`` (given as its draft entry) and k classes c0, c1, ...; without a label if 1."""
 
     def make(feature, *, classes=2, label_weight=1, **privacy):
+        label = {"name": "class", "classes": [f"c{c}" for c in range(classes)], "weight": label_weight}
         return Campaign.compile(
             {
                 "version": 1,
                 "title": "Test",
-                "label": {"name": "class", "classes": [f"c{c}" for c in range(classes)], "weight": label_weight},
+                "label": label if classes > 1 else None,
                 "features": [{"name": "x", **feature}],
                 "privacy": {"epsilon": 1, **privacy},
             }
@@ -69,7 +70,7 @@ def gaussian_population():
         weights = np.arange(k, 0, -1) + 1.0
         classes = rng.choice(k, size=n, p=weights / weights.sum())
         x = np.clip(rng.normal(30 + 30 * classes / k, 12, size=n), 0, 100)
-        return pd.DataFrame({"x": x}), np.array([f"c{c}" for c in classes], dtype=object)
+        return pd.DataFrame({"x": x}), np.array([f"c{c}" if k > 1 else None for c in classes], dtype=object)
 
     return make
 

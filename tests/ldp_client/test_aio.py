@@ -95,7 +95,7 @@ async def test_who_cancels_or_closes_cuts_what_is_being_sent():
     """Nobody waits for a server that does not answer: the connection ends, and so does its thread."""
     device, begun, cut = Mock(), threading.Event(), threading.Event()
     device.run_once.side_effect = lambda *given, **named: (begun.set(), cut.wait(10))[1]
-    device.give_up.side_effect = cut.set
+    device._install.sender.flight.cancel.side_effect = cut.set
     driver = AsyncDriver(device, first_delay=3.0)
     sending = asyncio.create_task(driver.run_once(5, first_delay=2.0))
     assert await asyncio.to_thread(begun.wait, 10)

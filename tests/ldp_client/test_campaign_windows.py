@@ -126,10 +126,10 @@ def test_a_clock_that_runs_ahead_keeps_the_answer_until_the_server_takes_it(star
     server.answer_with = early
     assert not device.run_once(0.5)
     assert part.status().problem == "window-not-open"
-    assert (part.status().queued, part.fate) == (1, "on-its-way")
+    assert (part.status().queued, part.status().fate) == (1, "on-its-way")
     assert device.run_once(3600)
     assert (len(set(server.uploads)), len(server.uploads)) == (1, 4)
-    assert part.fate == "arrived"
+    assert part.status().fate == "arrived"
 
 
 def test_an_answer_is_given_up_when_its_window_is_long_over(start, server, clock):
@@ -141,7 +141,7 @@ def test_an_answer_is_given_up_when_its_window_is_long_over(start, server, clock
     for _ in range(30):
         device.run_once(0.5)
         clock.advance(86_400)
-    assert part.fate == "expired"
+    assert part.status().fate == "expired"
 
 
 def test_an_answer_is_kept_until_a_week_after_its_own_window(start, campaign, clock):

@@ -10,6 +10,7 @@ from holding import Failing
 from records import RECORD
 
 from ldp_client import ConsentError, MemoryStorage, StorageError, TransportError, Withdrawal
+from ldp_client.manual import ManualDelivery
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
 
@@ -50,9 +51,9 @@ def test_no_byte_leaves_after_a_withdrawal_that_came_while_connecting(join, tmp_
     assert other.withdraw(timeout=0.2) == Withdrawal(deleted=1, on_its_way=0, refunded=receipt.epsilon)
     transport.connected.set()
     thread.join(10)
-    assert (transport.left, part.consented) == ([], False)
+    assert (transport.left, part.status().consent) == ([], False)
     other.grant()
-    assert part.consented
+    assert part.status().consent
     other.withdraw()
     assert (part.status().sent, part.status().queued, device.ledger().total_epsilon) == (0, 0, 0)
 
@@ -64,25 +65,25 @@ def test_an_answer_that_was_refunded_is_never_sent_beside_the_new_one(join):
     """
     transport = Slow()
     device, part = join(transport=transport, answered=True)
-    stale = device.next_task()
+    stale = ManualDelivery(device).next_task()
     for _ in range(40):
         part.withdraw()
         part.grant()
         part.contribute({"age": "old"}, "no")
-        fresh = device.next_task()
+        fresh = ManualDelivery(device).next_task()
         if fresh.body != stale.body:
             break
     assert fresh.reports[0].id == stale.reports[0].id
     with pytest.raises(TransportError, match="stopped"):
-        device.request(stale)
-    assert device.request(fresh).body == fresh.body
+        ManualDelivery(device).request(stale)
+    assert ManualDelivery(device).request(fresh).body == fresh.body
 
 
 def test_before_anything_has_left_the_budget_comes_back_and_the_person_may_agree_again(join, server, campaign):
     device, part = join(max_total_epsilon=1)
     first = part.contribute(RECORD, "yes")
     assert part.withdraw() == Withdrawal(1, 0, first.epsilon)
-    assert (part.receipt(), part.status().contributed, device.ledger().total_epsilon) == (None, False, 0)
+    assert (device.ledger().receipts, part.status().contributed, device.ledger().total_epsilon) == ((), False, 0)
     with pytest.raises(ConsentError):
         part.contribute(RECORD, "yes")
     part.grant()
@@ -108,11 +109,11 @@ def test_after_an_upload_has_begun_the_budget_stays_spent_and_the_receipt_says_w
     receipt = part.contribute(RECORD, "yes")
     device.run_once(0.5)
     if answer.code:
-        assert part.fate == "refused"
+        assert part.status().fate == "refused"
         return
-    assert part.fate == "on-its-way"
+    assert part.status().fate == "on-its-way"
     assert part.withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
-    assert part.fate == "deleted"
+    assert part.status().fate == "deleted"
     part.grant()
     assert part.contribute({"age": "old"}, "no").questions == receipt.questions
     server.answer_with = lambda _: None
@@ -129,7 +130,7 @@ def test_what_has_begun_to_leave_is_waited_for_and_counted(join, server, campaig
     threading.Timer(0.1, held_answer.leave.set).start()
     assert part.withdraw(timeout=10) == Withdrawal(deleted=1, on_its_way=0, refunded=0.0)
     thread.join(10)
-    assert (part.status().sent, part.fate, server.counted(campaign.id)) == (1, "arrived", 1)
+    assert (part.status().sent, part.status().fate, server.counted(campaign.id)) == (1, "arrived", 1)
 
 
 def test_what_could_not_be_awaited_is_told_and_counted_when_it_arrives(join, server, held_answer, tmp_path):
@@ -137,10 +138,10 @@ def test_what_could_not_be_awaited_is_told_and_counted_when_it_arrives(join, ser
     thread = sending(device)
     assert held_answer.arrived.wait(10)
     assert part.withdraw(timeout=0.1) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
-    assert (part.status().queued, part.fate) == (0, "deleted")
+    assert (part.status().queued, part.status().fate) == (0, "deleted")
     held_answer.leave.set()
     thread.join(10)
-    assert (part.status().sent, part.fate) == (1, "arrived")
+    assert (part.status().sent, part.status().fate) == (1, "arrived")
     restarted = join(clock=time, storage=tmp_path / "device.db", granted=False)[0]
     assert restarted.run_once(5)
     assert len(server.uploads) == 1
@@ -149,7 +150,7 @@ def test_what_could_not_be_awaited_is_told_and_counted_when_it_arrives(join, ser
 def test_a_withdrawal_deletes_the_answer_from_the_file_and_survives_a_restart(join, server, tmp_path):
     path = tmp_path / "device.db"
     device, part = join(storage=path, answered=True)
-    task = device.next_task()
+    task = ManualDelivery(device).next_task()
     identifier = task.reports[0].id.hex().encode()
     assert identifier in path.read_bytes()
     part.withdraw()
@@ -170,12 +171,12 @@ def test_a_withdrawal_that_cannot_be_stored_holds_in_this_process_until_a_later_
     with pytest.raises(StorageError):
         part.withdraw()
     storage.fails = None
-    assert not part.consented
+    assert not part.status().consent
     device.run_once(5)
     assert not server.uploads
     clock.advance(seconds)
     part.grant()
-    assert part.consented
+    assert part.status().consent
 
 
 @needs_fork
@@ -206,11 +207,11 @@ def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join)
         begins_body = True
 
         def send(self, request, timeout, cancellation=None):
-            fates.append(part.fate)
+            fates.append(part.status().fate)
             if len(fates) < 3:
                 raise TransportError("unreachable")
             cancellation.begin_body()
-            fates.append(part.fate)
+            fates.append(part.status().fate)
             raise TransportError("connection-lost")
 
     device, part = join(transport=Flaky(), answered=True)

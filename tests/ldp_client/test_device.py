@@ -14,6 +14,7 @@ from records import RECORD
 from ldp_client import ConsentError, Device, MemoryStorage, RefusedError, StorageError
 from ldp_client.delivery.schedule import Send
 from ldp_client.ledger import read_installation
+from ldp_client.manual import ManualDelivery
 from ldp_client.testing import Answer
 from ldp_protocols import Campaign, LdpError, decode_upload
 
@@ -64,9 +65,9 @@ def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender
         part.contribute(RECORD, "yes")
     assert len(server.requests) == 2
     restarted, _ = join(storage=tmp_path / "users.db", granted=False)
-    assert set(restarted.scopes_waiting()) == {f"user-{user}" for user in range(5)}
+    assert set(ManualDelivery(restarted).scopes_waiting()) == {f"user-{user}" for user in range(5)}
     assert restarted.run_once(5)
-    assert device.scopes_waiting() == ()
+    assert ManualDelivery(device).scopes_waiting() == ()
     assert server.counted(campaign.id) == 5
     assert device.status().total_epsilon == 0
     for user in range(5):
@@ -132,7 +133,7 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     restarted.enabled = True
     assert restarted.run_once(5)
     assert server.counted(campaign.id) == 1
-    assert again.fate == "arrived"
+    assert again.status().fate == "arrived"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_of_answers_that_leave_one_by_one_each_stands_in_the_log(join, server, a
     assert device.run_once(1e6)
     assert len(server.uploads) == 4
     assert [one.reply for one in device.sent()] == ["arrived"] * 4
-    assert part.fate == "arrived"
+    assert part.status().fate == "arrived"
 
 
 def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
@@ -302,10 +303,10 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, ser
     assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
     server.answer_with = lambda _: None
     assert part.requeue() == 1
-    assert isinstance(device.next_task(600.0), Send), "what was tried already waits for no first delay"
+    assert isinstance(ManualDelivery(device).next_task(600.0), Send), "what was tried already waits for no first delay"
     assert device.run_once(5)
     assert (device.quarantined(), part.status().quarantined) == ((), {})
-    assert (server.counted(campaign.id), part.fate) == (1, "arrived")
+    assert (server.counted(campaign.id), part.status().fate) == (1, "arrived")
     assert len(set(server.uploads)) == 1
 
 

@@ -82,7 +82,7 @@ def test_over_a_day_of_a_wrong_clock_no_answer_is_lost(served):
             status = part.status()
             assert status.queued + status.sent == 1, (number, hours)
             assert (status.dropped, status.quarantined) == ({}, {}), (number, hours)
-        assert (status.sent, part.fate) == (1, "arrived"), number
+        assert (status.sent, part.status().fate) == (1, "arrived"), number
     assert len(served.counted) == len(set(served.counted)) == DEVICES
 
 

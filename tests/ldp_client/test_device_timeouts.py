@@ -25,6 +25,7 @@ from ldp_client import (
     Withdrawal,
 )
 from ldp_client.delivery.schedule import Wait
+from ldp_client.manual import ManualDelivery
 from ldp_client.network.transport import Response
 from ldp_client.storage.sqlite import SqliteStorage
 from ldp_protocols import LdpError
@@ -36,23 +37,27 @@ NEVER = 600.0
 ANSWER = Response(200, {}, b'{"rejected": []}')
 IMMEDIATE = {
     DeviceCampaign: {"load"},
-    Device: {"default_path", "scope", "campaign", "start", "give_up"},
+    Device: {"default_path", "scope", "campaign", "start"},
+    ManualDelivery: set(),
     Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
 }
 """Public methods that wait for nobody: they compute, or tell a thread."""
 
 BUSY = "storage-busy"
-ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt", "scopes_waiting")
-DECIDED = ("refusal", "grant", "receipt", "withdraw", "requeue")
+ASKED = ("ledger", "sent", "quarantined", "export", "erase", "adopt")
+DECIDED = ("refusal", "grant", "withdraw", "requeue")
 DEVICE_CALLS = {
     **{name: (lambda device, _, name=name: getattr(device, name)(timeout=SHORT), BUSY) for name in ASKED},
     "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
-    "request": (lambda device, task: device.request(task, timeout=SHORT), BUSY),
-    "next_task": (lambda device, _: isinstance(device.next_task(timeout=SHORT), Wait), True),
-    "on_result": (lambda device, task: device.on_result(task, ANSWER, timeout=SHORT), None),
     "run_once": (lambda device, _: device.run_once(SHORT), False),
     "status": (lambda device, _: device.status(timeout=SHORT).problem, BUSY),
     "close": (lambda device, _: device.close(timeout=SHORT), None),
+}
+MANUAL_CALLS = {
+    "request": (lambda manual, task: manual.request(task, timeout=SHORT), BUSY),
+    "next_task": (lambda manual, _: isinstance(manual.next_task(timeout=SHORT), Wait), True),
+    "on_result": (lambda manual, task: manual.on_result(task, ANSWER, timeout=SHORT), None),
+    "scopes_waiting": (lambda manual, _: manual.scopes_waiting(timeout=SHORT), BUSY),
 }
 CAMPAIGN_CALLS = {
     **{name: (lambda part, seconds, name=name: getattr(part, name)(timeout=seconds), BUSY) for name in DECIDED},
@@ -67,7 +72,7 @@ CAMPAIGN_CALLS = {
     "explained": (lambda part, seconds: part.explained(timeout=seconds).policy.key, "policy"),
     "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
-CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, Classifier: {"fetch"}}
+CALLS = {DeviceCampaign: CAMPAIGN_CALLS, Device: DEVICE_CALLS, ManualDelivery: MANUAL_CALLS, Classifier: {"fetch"}}
 
 
 @pytest.fixture(autouse=True)
@@ -77,14 +82,15 @@ def no_timeout_but_the_calls(monkeypatch):
         monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)
 
 
-@pytest.mark.parametrize("name", DEVICE_CALLS)
+@pytest.mark.parametrize("name", [*DEVICE_CALLS, *MANUAL_CALLS])
 def test_no_call_of_a_device_waits_longer_than_its_timeout_for_a_held_file(name, join, server, tmp_path):
     device, _ = join(storage=tmp_path / "device.db", clock=time, answered=True)
-    task = device.next_task()
+    manual = ManualDelivery(device)
+    task = manual.next_task()
     before = (tmp_path / "device.db").read_bytes()
-    call, expected = DEVICE_CALLS[name]
+    (call, expected), of = (DEVICE_CALLS[name], device) if name in DEVICE_CALLS else (MANUAL_CALLS[name], manual)
     with held(tmp_path / "device.db"):
-        end = returned(lambda: call(device, task))
+        end = returned(lambda: call(of, task))
     assert (end.code if isinstance(end, StorageError) else end) == expected
     assert (tmp_path / "device.db").read_bytes() == before
     assert device.enabled
@@ -117,7 +123,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     if name in {"contribute", "explained", "obtain_token", "preview"}:
         assert isinstance(end, RefusedError)
         assert end.code == "not-fetched"
-        assert part.receipt() is None
+        assert not part.status().contributed
     elif isinstance(end, TransportError):
         # The other half was not enough for this machine.
         assert end.code == "timeout"
@@ -142,7 +148,7 @@ def test_the_last_step_of_a_contribution_does_not_wait_longer_for_whoever_still_
 def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may_be_on_its_way(join):
     storage = Failing(StorageError(BUSY))
     device, part = join(storage=storage, answered=True)
-    device.request(device.next_task())
+    ManualDelivery(device).request(ManualDelivery(device).next_task())
     storage.fails = "read"
     assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
 
@@ -168,7 +174,7 @@ def test_no_call_waits_longer_than_its_timeout_for_another_thread(of, join, tmp_
     finally:
         leave.set()
         holder.join()
-    assert part.receipt() is None
+    assert not part.status().contributed
 
 
 def test_who_waits_for_a_held_file_does_not_keep_the_process_waiting(join, tmp_path):
@@ -182,7 +188,7 @@ def test_who_waits_for_a_held_file_does_not_keep_the_process_waiting(join, tmp_p
         assert waiting.is_alive()
         holder.communicate("")
         waiting.join(PATIENCE)
-        assert stuck.receipt() is not None
+        assert stuck.status().contributed
         holder.poll = lambda: None  # it has let go, as it was told
 
 
@@ -209,7 +215,7 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(joi
 
     device, part = join(headers=slow, answered=True)
     assert not device.run_once(5)
-    assert (part.status().retries, part.fate, server.uploads) == (0, "waiting", [])
+    assert (part.status().retries, part.status().fate, server.uploads) == (0, "waiting", [])
     assert device.run_once(30)
     assert len(server.uploads) == 1
 

@@ -16,6 +16,7 @@ import ldp_client
 from ldp_client import LdpError, StorageError, TransportError
 from ldp_client.ledger import read_installation
 from ldp_client.log import Step, cause_of
+from ldp_client.manual import ManualDelivery
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
 from ldp_client.testing import Answer
@@ -163,9 +164,9 @@ def test_a_log_that_raises_troubles_nobody_and_none_is_told_by_default(join):
 
 def test_what_an_app_sends_itself_is_told_too(join, steps):
     device, _ = join(answered=True, log=steps.append)
-    task = device.next_task()
-    device.on_result(task, TransportError("unreachable"))
-    device.on_result(task, Response(200, {}, b'{"rejected": []}'))
+    task = ManualDelivery(device).next_task()
+    ManualDelivery(device).on_result(task, TransportError("unreachable"))
+    ManualDelivery(device).on_result(task, Response(200, {}, b'{"rejected": []}'))
     assert named(steps)[-2:] == [("upload", "unreachable"), ("upload", None)]
 
 

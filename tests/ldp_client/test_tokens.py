@@ -155,7 +155,7 @@ def test_a_retry_shows_the_same_token_with_the_same_bytes(start, server, shown, 
     for _ in range(9):
         device.run_once(5)
         clock.advance(3600)
-    assert part.fate == "arrived"
+    assert part.status().fate == "arrived"
     assert (len(shown), len(set(shown)), len(set(server.uploads))) == (3, 1, 1)
 
 
@@ -178,7 +178,7 @@ def test_all_answers_of_a_device_leave_together_with_their_one_token(server, dra
         server.answer_with = lambda _: None
         part.requeue()
         assert device.run_once(5)
-        assert part.fate == "arrived"
+        assert part.status().fate == "arrived"
 
 
 def test_a_copy_of_what_is_kept_has_the_token_and_erasing_takes_it(start, campaign):

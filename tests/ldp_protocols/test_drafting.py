@@ -1,12 +1,15 @@
 """From drafts to documents."""
 
 import json
+import math
+import re
 from dataclasses import replace
 from datetime import datetime, timezone
 from fractions import Fraction
 
 import pytest
 from credit_draft import ABSENT, DRAFT, changed, document_of, draft_with
+from drafts import draft as asking
 from drafts import number, text
 from evaluated import FEATURES, U, V, draft, model
 
@@ -240,3 +243,40 @@ def test_a_value_may_be_a_blank_and_a_name_may_not():
         Campaign.compile(draft(features=[text("u", "", "a")]))
     with pytest.raises(DraftError, match=r"features\[0\]\.name"):
         Campaign.compile(draft(features=[text(" ", "b", "a")]))
+
+
+def test_a_number_may_say_its_edges_which_are_its_bounds_and_bins_too():
+    edges = [0, 18, 25, 35, 65, 120]
+    short = Campaign.compile(asking({"name": "age", "kind": "continuous", "edges": edges, "missing": False}))
+    whole = Campaign.compile(asking(number("age", 0, 120, bins=5, edges=edges)))
+    assert short.document == whole.document
+    feature = Campaign.parse(short.document, short.id).features[0]
+    assert (feature.low, feature.high, feature.bins, feature.edges) == (0, 120, 5, tuple(edges))
+    assert feature.names == ("[0, 18)", "[18, 25)", "[25, 35)", "[35, 65)", "[65, 120]")
+    values = (-5, 0, 17.999, 18, 64.999, 65, 120, 500, "30", None, "old")
+    assert [feature.index_of(value) for value in values] == [0, 0, 0, 1, 3, 4, 4, 4, 2, None, None]
+    even = Campaign.compile(asking(number("age", 0, 120, bins=5)))
+    assert b"edges" not in even.document
+    assert [one.to_json() for one in even.questions] == [one.to_json() for one in short.questions]
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "right"),
+    [
+        ({"edges": [0, 120]}, "edges", "at least three numbers that rise"),
+        ({"edges": "0 18 120"}, "edges", "at least three numbers that rise"),
+        ({"edges": []}, "edges", "at least three numbers that rise"),
+        ({"edges": [0, 18, 18, 120]}, "edges", "must rise from low, 0, to high, 120"),
+        ({"edges": [0, 65, 18, 120]}, "edges", "must rise from low, 0, to high, 120"),
+        ({"edges": [0, 18, 120], "low": 1}, "edges", "must rise from low, 1, to high, 120"),
+        ({"edges": [0, 18, 120], "high": 99}, "edges", "must rise from low, 0, to high, 99"),
+        ({"edges": [0, 18, 120], "bins": 3}, "edges", "a list of 4 numbers"),
+        ({"edges": [0, "18", 120]}, "edges", "a list of 3 numbers"),
+        ({"edges": [0, math.nan, 120]}, "edges[1]", "finite"),
+        ({"edges": [0, 18, math.inf]}, "high", "finite"),
+    ],
+)
+def test_edges_that_are_none_are_refused(said, field, right):
+    with pytest.raises(DraftError, match=re.escape(right)) as refused:
+        Campaign.compile(asking({"name": "age", "kind": "continuous", **said}))
+    assert refused.value.field == f"features[0].{field}"

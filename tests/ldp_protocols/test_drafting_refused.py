@@ -90,7 +90,6 @@ REFUSED = [
 MISSING = [
     (("version",), "is missing; it must be 1"),
     (("title",), "is missing; it must be a non-empty text"),
-    (("label",), 'is missing; it looks like {"name": "missed_payment", "classes": ["yes", "no"]}'),
     (("label", "name"), "is missing; it must be a non-empty text"),
     (("label", "classes"), "is missing; it must be a list of 2 to 1024 entries"),
     (("features",), 'is missing; it looks like [{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'),

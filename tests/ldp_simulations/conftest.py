@@ -38,14 +38,17 @@ def same_distribution() -> Callable[[Iterable[Hashable], Iterable[Hashable]], No
     return assert_same_distribution
 
 
-def everything(*, missing: bool = False, **privacy: Any) -> Campaign:
-    """A campaign with every kind of question; ``missing`` says that all features but one, which lists it, may be."""
+def everything(*, missing: bool = False, labelled: bool = True, **privacy: Any) -> Campaign:
+    """A campaign with every kind of question; ``missing`` says that all features but one, which lists it, may be; one
+    that is not ``labelled`` asks for two features together, too.
+    """
+    together = {"label": None, "pairs": [["colour", "age"], ["shape", "colour"]]}
     described = draft(
         text("colour", "red", "green", "blue", missing=missing),
         text("shape", "round", "missing", weight=3),
         number("age", high=100, bins=4, missing=missing),
         number("hours", -1, 7, missing=missing),
-        label={"name": "outcome", "classes": ["yes", "no"], "weight": 2},
+        **({"label": {"name": "outcome", "classes": ["yes", "no"], "weight": 2}} if labelled else together),
         privacy={"epsilon": 4.0, **privacy},
     )
     return Campaign.compile(described)

@@ -52,6 +52,19 @@ def test_all_answers_are_counted_and_the_watcher_hears_how_good_the_model_is():
     assert watcher.told[-1][1] == result.accuracies.private > result.accuracies.majority + 0.15
 
 
+def test_without_a_label_what_was_estimated_is_held_against_what_is_true():
+    draft = {**SOURCE.draft, "label": None, "pairs": [[feature["name"] for feature in SOURCE.draft["features"][:2]]]}
+    source = replace(SOURCE, draft=draft, people=replace(SOURCE.people, labels=pd.Series([None] * len(SOURCE.people))))
+    with temporary_aggregator() as aggregator:
+        result = run(aggregator, source, Plan(20_000, seed=3, clients=10), Network())
+    told = result.to_json()
+    assert (result.model, result.accuracies, told["accepted"]) == (None, None, 20_000)
+    assert len(told["statistics"]) == len(result.campaign.questions)
+    # Root mean squares over some 4 cells of one campaign: the largest of ten ratios is 3 once in thousands.
+    assert all(0 <= row["error"] < 3 * row["expected"] for row in told["statistics"])
+    assert [row["n"] for row in told["statistics"]] == [one["n"] for one in result.estimates["questions"]]
+
+
 def test_training_takes_as_long_as_it_takes_and_nothing_else_does(monkeypatch):
     """On a busy machine it was cut off after a minute, with all answers lost."""
     waited = {}

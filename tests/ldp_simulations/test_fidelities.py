@@ -27,6 +27,8 @@ SETTINGS = [
 ]
 OPEN = [(name, "sign", answers) for name, answers in (("de", "one"), ("oue", "all"), ("ss", "one"), ("she", "all"))]
 """Of features that may be missing, whose numbers are asked as signs."""
+ALONE = [("ss", "laplace", "one", False), ("oue", "sign", "all", True), ("de", "sign", "one", True)]
+"""Without a label."""
 
 
 def tallies(campaign, frame, labels, fidelity, devices=None) -> np.ndarray:
@@ -60,15 +62,21 @@ def in_parts(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
-    ("discrete", "continuous", "answers", "missing"),
-    [*((*one, False) for one in SETTINGS), *((*one, True) for one in OPEN)],
+    ("discrete", "continuous", "answers", "missing", "labelled"),
+    [
+        *((*one, False, True) for one in SETTINGS),
+        *((*one, True, True) for one in OPEN),
+        *((*one, False) for one in ALONE),
+    ],
 )
 def test_every_fidelity_draws_from_the_distribution_of_the_device(
-    discrete, continuous, answers, missing, make_everything, make_people
+    discrete, continuous, answers, missing, labelled, make_everything, make_people
 ):
     """The same people, with missing, undeclared and out-of-bounds values, answer over and over."""
-    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, missing=missing)
+    shape = {"missing": missing, "labelled": labelled}
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, **shape)
     frame, labels = make_people(PEOPLE, 4)
+    labels = labels if labelled else np.full(PEOPLE, None)
     real = tallies(campaign, frame, labels, "device")
     for fidelity in SIMULATORS:
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))

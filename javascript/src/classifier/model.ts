@@ -33,7 +33,7 @@ const LEAST = 5e-324; // above 0
 const LARGEST = 1e300; // squares of doubles, such as variances, are below
 const isRow = (row: readonly number[], size: number, least = -LARGEST, most = LARGEST): boolean =>
   row.length === size && row.every((number) => Number.isFinite(number) && number >= least && number <= most);
-const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add) - 1) < 1e-6;
+export const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add) - 1) < 1e-6;
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 
 function isFeature(feature: ModelFeature, k: number): boolean {

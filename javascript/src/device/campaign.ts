@@ -1,6 +1,6 @@
 import type { Classifier } from "../classifier/classifier.js";
 import { parseCampaign } from "../document/campaign.js";
-import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
+import type { Campaign, CampaignDocument, Labelled, RecordOf } from "../document/types.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { codeOf } from "../log.js";
@@ -328,11 +328,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
    * `consent-missing`, `not-fetched`, `token-missing`, `undeclared-label`, `not-a-record`, what `refusal` returns, and what
    * the storage throws.
    */
-  contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
-    return this.telling("contribute", () => this.contributed(record, label));
+  contribute(record: RecordOf<D>, ...label: Labelled<D>): Promise<Receipt> {
+    return this.telling("contribute", () => this.contributed(record, ...label));
   }
 
-  private async contributed(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
+  private async contributed(record: RecordOf<D>, label?: unknown): Promise<Receipt> {
     const { install } = this;
     const known = this.answered(await stateOf(install));
     if (known) return known;

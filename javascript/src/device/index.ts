@@ -1,6 +1,6 @@
 export type { Classifier } from "../classifier/classifier.js";
 export type { Model, ModelFeature } from "../classifier/model.js";
-export type { Campaign, CampaignDocument, LabelOf, RecordOf, ValueOf } from "../document/types.js";
+export type { Campaign, CampaignDocument, LabelOf, Labelled, RecordOf, ValueOf } from "../document/types.js";
 export { LdpError } from "../errors.js";
 export type * from "../features.js";
 export type { DeviceCampaign, NextStep, Status, Withdrawal } from "./campaign.js";

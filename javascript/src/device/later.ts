@@ -29,7 +29,7 @@ export async function unsealable(
   try {
     await (await sealing()).seal(gateway, relay, {}, new Uint8Array());
     return null;
-  } catch {
-    return new LdpError("not-installed", "sealing takes @hpke/core and a WebCrypto with X25519");
+  } catch (error) {
+    return error instanceof LdpError ? error : new LdpError("not-installed", "it takes @hpke/core and X25519");
   }
 }

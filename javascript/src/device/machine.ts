@@ -9,7 +9,6 @@ const LATER = /^((campaign|window)-not-open|not-found|campaign-closing|clock-uns
 const FINAL = /^(campaign-(closed|full)|window-over)$/; // as the code of a single report
 const TERMINAL = [404, 409, 410, 451];
 const GONE = 410; // at once, like what is wrong with the bytes
-const CONFLICT = "conflicting-report";
 const TOO_LARGE = 413;
 const POISON = [400, 415, 422];
 
@@ -84,7 +83,7 @@ export function judge(
     ? ids.every((id) => FINAL.test(rejected.get(id)!))
     : code && !later && TERMINAL.includes(status);
   if (status) entry.word = final ? Math.min(entry.word ?? now, now) : undefined;
-  const heard = final && (status === GONE || code === CONFLICT || now - entry.word! >= FINAL_AFTER);
+  const heard = final && (status === GONE || now - entry.word! >= FINAL_AFTER);
   const settles = (told: string): unknown => heard || !(LATER.test(told) || FINAL.test(told));
   entry.attempts++;
   entry.problem = rejected?.get(ids[0]!) ?? reason;

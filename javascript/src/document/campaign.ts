@@ -40,7 +40,6 @@ import { areWindows, opensAt, WINDOW_GRACE } from "./windows.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
-const MOST_RELEASE = 2 ** 40;
 const MOST_QUESTIONS = 2 * MOST_FEATURES + 1 + MOST_PRODUCTS;
 
 /** Checks what a document with a crowd promises, and gives what checks whether its questions keep that. */
@@ -52,19 +51,20 @@ function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Featu
   const moments = asks === "moments";
   const score = asks === "score";
   const plain = !moments && !score;
-  const k = label?.classes?.length;
+  const k = label?.classes?.length ?? 1;
   let inputs: Feature[] | undefined;
   // In this order: what comes later looks at what came before.
   check(document, {
     version: (version) => version === 1,
     title: isName,
     purpose: optional((text) => isText(text, 2000)),
-    label: (value) =>
+    label: optional((value) =>
       check(value, {
         name: isName,
         classes: (classes) => areDeclared(classes, MOST_CLASSES),
         weight: optional(whole(0, MOST_WEIGHT)),
       }),
+    ),
     features: (list) =>
       isList(list, 1, MOST_FEATURES, isFeature(k)) &&
       (!moments || list.every(isNumber)) &&
@@ -76,16 +76,16 @@ function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Featu
         discrete: optional(among("auto de sue oue she the ss")),
         continuous: optional(among("auto laplace onebit sign")),
         theta: optional((theta) => isPositive(theta) && theta <= 1),
-        release_every: moments || windows ? isAbsent : optional(whole(2, MOST_RELEASE)),
+        release_every: moments || windows ? isAbsent : optional(whole(2, 2 ** 40)),
         crowd: optional(() => (ensure(checkCrowd, "crowd-unsupported"), checkCrowd(document))),
       }),
-    asks: optional(among("model moments score")),
+    asks: optional(among(label ? "model moments score" : "statistics")),
     study: plain ? optional(isName) : isName,
-    projection: plain ? optional((value) => (inputs = checkProjection(value, document))) : isAbsent,
+    projection: plain && label ? optional((value) => (inputs = checkProjection(value, document))) : isAbsent,
     evaluation: score ? () => checkEvaluation(document) : isAbsent,
     windows: plain ? optional(areWindows) : isAbsent,
     opens: windows ? isAbsent : optional(isInstant),
-    closes: windows ? isAbsent : optional((time) => isInstant(time) && (opens == null || opens < time)),
+    closes: windows ? isAbsent : optional((time) => isInstant(time) && !(opens >= time)),
     issuer: optional(isIssuer),
     gateway: optional(isGateway),
     questions: (list) => isList(list, 1, MOST_QUESTIONS),
@@ -94,19 +94,10 @@ function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Featu
     ...features.filter((feature: any) => !inputs?.includes(feature)),
     ...(projection?.outputs ?? []),
   ];
-  const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (isGaussian(feature) ? 2 : 1), 0);
-  const cells = (values + 1) * k;
-  must(cells <= MOST_CAMPAIGN_CELLS, "features");
-  must(!windows || cells * windows.count <= MOST_CAMPAIGN_CELLS, "count");
+  const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (1 + +isGaussian(feature)), 1);
+  must(values * k * (windows?.count ?? 1) <= MOST_CAMPAIGN_CELLS, "features");
   return asked;
 }
-
-/** When a series opens and closes: with its first window, and some time after its last. */
-const timesOf = ({ windows }: CampaignDocument) =>
-  windows && {
-    opens: windows.from,
-    closes: new Date(opensAt(windows, windows.count) + WINDOW_GRACE).toJSON(),
-  };
 
 /**
  * The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. One with a crowd is read with the
@@ -123,14 +114,24 @@ export function parseCampaign<const D extends CampaignDocument>(
   ensure((known ?? id) === id, "wrong-hash");
   const document = strictJson(text);
   const asked = checkAuthored(document, checkCrowd);
-  const authored = { ...document, ...timesOf(document), id, document: text, asked };
+  const { windows } = document;
+  // Without a label one class, of which every record is.
+  const authored = {
+    ...document,
+    label: document.label ?? { name: "", classes: [""] },
+    // A series opens with its first window, and closes some time after its last.
+    ...(windows && { opens: windows.from, closes: new Date(opensAt(windows, windows.count) + WINDOW_GRACE).toJSON() }),
+    id,
+    document: text,
+    asked,
+  };
   const losses: Record<string, Ratio> = {};
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
     readQuestion(one, index, authored, losses),
   );
   must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
   const members: Record<string, Question[]> = {}; // by what is no index of an array, so that they stay in the document's order
-  for (const question of questions) (members[`group ${question.group}`] ??= []).push(question);
+  for (const question of questions) (members[`g${question.group}`] ??= []).push(question);
   const groups = Object.values(members);
   const worst = groups.map((group) => group.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);

@@ -15,8 +15,8 @@ export const isObject = (value: unknown): value is Record<string, any> =>
 /** An object whose members are right, each by its rule, and that has no other. */
 export function check(value: unknown, rules: Readonly<Record<string, Rule>>): true {
   must(isObject(value), "object");
-  const names = Object.keys(rules);
-  for (const name of Object.keys({ ...rules, ...value })) must(names.includes(name) && rules[name]!(value[name]), name);
+  for (const name of Object.keys({ ...rules, ...value }))
+    must(Object.keys(rules).includes(name) && rules[name]!(value[name]), name);
   return true;
 }
 

@@ -1,8 +1,7 @@
 // The model that an evaluation round asks about, and the bins of its score, as strictly as protocols/ldp_protocols/document/authored.py
 // and protocols/ldp_protocols/document/model.py read them.
-import type { Model } from "../classifier/model.js";
+import { adds, type Model } from "../classifier/model.js";
 import { LdpError } from "../errors.js";
-import { add } from "../values.js";
 import {
   among,
   areTexts,
@@ -23,13 +22,12 @@ import { boundsOf, described, names, RULES, sizeOf } from "../features.js";
 import { isFeature, MOST_CELLS, MOST_CLASSES, MOST_FEATURES, MOST_WEIGHT, nameOf } from "./schema.js";
 import { strictJson } from "./json.js";
 import { checkProjection } from "./projection.js";
-import type { CampaignDocument, Evaluation } from "./types.js";
+import type { Campaign, Evaluation, Label } from "./types.js";
 
 const MOST_EDGES = 7;
 const LARGEST_VARIANCE = 1e300;
 
-const isShares = (row: number[]): boolean =>
-  row.every((share) => share >= 0) && Math.abs(row.reduce(add, 0) - 1) <= 1e-6;
+const isShares = (row: number[]): boolean => row.every((share) => share >= 0) && adds(row);
 
 /** The rule of a feature of a model of `k` classes. */
 const isLikelihood =
@@ -57,7 +55,7 @@ const isLikelihood =
  * Checks a model, as it was read from JSON: of the campaign's label, where that is known, and about nothing but its features, where
  * they are.
  */
-function isModel(model: any, label?: CampaignDocument["label"], declared?: readonly unknown[]): true {
+function isModel(model: any, label?: Label, declared?: readonly unknown[]): true {
   const k = model?.classes?.length;
   const { features: inputs, ...projection } = model?.projection ?? {};
   return check(model, {
@@ -84,7 +82,7 @@ function isModel(model: any, label?: CampaignDocument["label"], declared?: reado
   });
 }
 
-export function checkEvaluation({ evaluation, label, features }: CampaignDocument): true {
+export function checkEvaluation({ evaluation, label, features }: Campaign): true {
   const k = label.classes.length;
   return check(evaluation, {
     model: (model) => isModel(model, label, features),
@@ -106,7 +104,7 @@ export const placesOf = ({ edges, model }: Evaluation): number => (edges ? edges
  * A model document's text, read as strictly as Python reads it; of the campaign's `label`, where that is known. Throws LdpError
  * `invalid-model`.
  */
-export function readModel(text: string, label?: CampaignDocument["label"]): Model {
+export function readModel(text: string, label?: Label): Model {
   try {
     const model = strictJson(text);
     isModel(model, label);

@@ -5,7 +5,7 @@ import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
 import { domainOf, featureOf } from "../encoding.js";
 import type { Campaign, Question } from "./types.js";
-import { among, check, isAbsent, isName, isObject, whole, type Rule } from "./checks.js";
+import { among, check, isAbsent, isName, isObject, optional, whole, type Rule } from "./checks.js";
 
 const INVALID = "invalid-parameters";
 const MOST_DRAWN = 2 ** 30; // weight of one question
@@ -18,9 +18,8 @@ function readNumbers(names: string, parameters: any): Question["parameters"] {
     Object.keys(parameters).length === wanted.length &&
     wanted.every((name) => {
       const value = parameters[name];
-      const number =
-        typeof value === "string" ? /^[1-9]\d{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0;
-      return number && !(/^[pq]$/.test(name) && BigInt(value) >= ONE);
+      const number = typeof value === "string" || Number.isSafeInteger(value);
+      return number && /^[1-9]\d{0,39}$/.test(value) && !(/^[pq]$/.test(name) && BigInt(value) >= ONE);
     });
   ensure(right, INVALID, names);
   return Object.fromEntries(wanted.map((name) => [name, BigInt(parameters[name])]));
@@ -32,20 +31,20 @@ export function readQuestion(
   campaign: Pick<Campaign, "asked" | "label" | "asks" | "evaluation">,
   losses: Record<string, Ratio>,
 ): Question {
-  const { kind, group, encoding, mechanism: name, domain_size: d, epsilon } = value ?? {};
+  const { other, group, encoding, mechanism: name, domain_size: d, epsilon } = value ?? {};
   const { asked, evaluation } = campaign;
-  const product = kind === "product";
+  const both = !isAbsent(other);
   const groups = evaluation ? 0 : asked.length;
-  // The label (group 0) names nothing, a product two features, any other question the feature of its group.
+  // The label (group 0) names nothing, a product and a joint two features, any other question the feature of its group.
   const isFeature: Rule = (text) => featureOf(campaign, text);
   const isSubject: Rule = (text) => (text ?? undefined) === asked[group - 1]?.name;
   const mechanism: Mechanism | undefined = MECHANISMS[name];
   check(value, {
     kind: isName,
     encoding: among("index sign moment"),
-    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
-    feature: product ? isFeature : isSubject,
-    other: product ? isFeature : isAbsent,
+    group: both ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
+    feature: both ? isFeature : isSubject,
+    other: optional(isFeature),
     domain_size: (cells) => cells === domainOf(campaign, value),
     mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,

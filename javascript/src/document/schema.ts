@@ -12,7 +12,7 @@ export const isOpen = ({ missing, values }: any): boolean => missing !== false &
 /** What there is to answer: the values, and after them that there is none where that may be. */
 export const cellsOf = (feature: Feature): number => sizeOf(feature) + +isOpen(feature);
 
-export const nameOf = ({ name }: any): string => name;
+export const nameOf = (one: any): string => one?.name;
 
 /** Whether the values of a feature are numbers; and whether it is asked as moments. */
 export const isNumber = (feature: any): boolean => feature?.low != null;

@@ -59,12 +59,19 @@ export interface Gateway {
   readonly key: string;
 }
 
+export interface Label {
+  readonly name: string;
+  readonly classes: readonly string[];
+  readonly weight?: number | null;
+}
+
 /** What a device needs of a published document; `questions` are its server's, and are checked when it is parsed. */
 export interface CampaignDocument {
   readonly version: number;
   readonly title: string;
   readonly purpose?: string | null;
-  readonly label: { readonly name: string; readonly classes: readonly string[]; readonly weight?: number | null };
+  /** Absent where statistics of values are asked for, and no model. */
+  readonly label?: Label | null;
   readonly features: readonly Feature[];
   readonly privacy: {
     readonly epsilon: number;
@@ -107,10 +114,15 @@ export type RecordOf<D extends CampaignDocument> = string extends D["features"][
   ? Readonly<Record<string, unknown>>
   : { readonly [F in D["features"][number] as F["name"]]?: Answer<F> | null };
 
-/** The labels that a document of this type declares. */
-export type LabelOf<D extends CampaignDocument> = string extends D["label"]["classes"][number]
-  ? unknown
-  : ValueOf<D["label"]["classes"][number]>;
+/** The labels that a document of this type declares; without a label none. */
+export type LabelOf<D extends CampaignDocument> = D["label"] extends Label
+  ? string extends D["label"]["classes"][number]
+    ? unknown
+    : ValueOf<D["label"]["classes"][number]>
+  : unknown;
+
+/** The label beside a record: to be left out where the document has none, else one that it declares. */
+export type Labelled<D extends CampaignDocument> = D["label"] extends Label ? [label: LabelOf<D>] : [label?: unknown];
 
 export interface Question {
   readonly index: number;
@@ -130,7 +142,12 @@ export interface Question {
 }
 
 /** A verified campaign. */
-export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
+export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<
+  CampaignDocument,
+  "questions" | "label"
+> {
+  /** Of one class, the empty text, where the document has none. */
+  readonly label: Label;
   /** SHA-256 of the document's bytes, base64url. */
   readonly id: string;
   readonly document: string;

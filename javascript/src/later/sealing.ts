@@ -1,8 +1,9 @@
 // Uploads that are sealed to the gateway of their campaign and go through a relay (Oblivious HTTP, RFC 9458): the relay
 // sees who sends and nothing of what, the aggregator what is sent and nothing of who. Loaded where a campaign has a
 // gateway; HPKE (RFC 9180) is the package @hpke/core's.
-import { concat, unbase64url, utf8 } from "../bytes.js";
+import { concat, hex, unbase64url, utf8 } from "../bytes.js";
 import { failed, problemCode, type Answer } from "../device/machine.js";
+import { ensure } from "../errors.js";
 import { hmac } from "../exact/sha256.js";
 import { decodeResponse, encodeRequest } from "./binary.js";
 
@@ -45,12 +46,34 @@ async function bytesOf(response: Response): Promise<Uint8Array> {
 
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
+const FIELD = 2n ** 255n - 19n;
+
+/** Whether a public key is canonical, and makes a secret: not where the point, or its double, has an order of 4 or less (RFC 7748, 6.1). */
+function isPoint(key: Uint8Array): boolean {
+  const u = BigInt(`0x${hex(key.slice().reverse())}`);
+  const square = u * u;
+  return u < FIELD && (u * (square - 1n) * ((square - 1n) ** 2n - 4n * u * (square + 486662n * u + 1n))) % FIELD !== 0n;
+}
+
+/** Of keys and their times the one of now. Throws LdpError where one of them makes no secret. */
+function keyOfNow(gateway: string): Uint8Array {
+  const [now, words] = [new Date().toJSON(), gateway.split(" ")];
+  const keys = words.filter((_, place) => !(place % 2)).map(unbase64url);
+  ensure(
+    keys.every((key) => isPoint(key.slice(3, 35))),
+    "invalid-document",
+    "gateway",
+  );
+  // A time is a text without milliseconds: in its own second it is above them, and begins with the next one.
+  return keys[words.filter((word, place) => place % 2 && word <= now).length]!;
+}
+
 /**
- * A message, encapsulated to the key configuration `gateway` (sections 4.1 and 4.3), and what opens the answer to it
+ * A message, encapsulated to the key configuration of now in `gateway` (sections 4.1 and 4.3), and what opens the answer to it
  * (section 4.4). Throws where nothing here can seal; `open` for an answer that the gateway did not seal to this message.
  */
 export async function encapsulate(gateway: string, message: Uint8Array) {
-  const configuration = unbase64url(gateway);
+  const configuration = keyOfNow(gateway);
   const library = await hpke();
   // ChaCha20Poly1305 is not in WebCrypto, and a gateway that takes nothing else is rare.
   if (!library || ![configuration[40], configuration[44]].includes(AES_128_GCM))

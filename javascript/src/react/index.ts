@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from "react";
 import type { DeviceCampaign } from "../device/campaign.js";
 import type { Receipt } from "../device/state.js";
-import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
+import type { Campaign, CampaignDocument, Labelled, RecordOf } from "../document/types.js";
 
 /** What an app has to do, and what it can. */
 export interface Asking<D extends CampaignDocument> {
@@ -24,7 +24,7 @@ export interface Asking<D extends CampaignDocument> {
   /** Has the campaign's issuer sign, by the app's own call to it. */
   obtainToken(issue: Parameters<DeviceCampaign["obtainToken"]>[0]): Promise<void>;
   /** Answers, once; undefined where it failed, and `problem` says why. */
-  contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt | undefined>;
+  contribute(record: RecordOf<D>, ...label: Labelled<D>): Promise<Receipt | undefined>;
 }
 
 /**
@@ -54,7 +54,7 @@ export function useCampaign<D extends CampaignDocument>(joined: DeviceCampaign<D
     agree: () => look(undefined, () => joined.decide(true)),
     decline: () => look(undefined, () => joined.decide(false)),
     obtainToken: (issue) => look(() => joined.obtainToken(issue)),
-    contribute: (record, label) => look(() => joined.contribute(record, label)),
+    contribute: (...given) => look(() => joined.contribute(...given)),
   };
 }
 

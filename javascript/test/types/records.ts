@@ -45,6 +45,13 @@ const campaign = device.campaign<Document>("https://collect.example.org", "A".re
 void campaign.contribute({ age: "old" }, "no");
 // @ts-expect-error an undeclared label
 void campaign.contribute({ age: "old" }, "perhaps");
+// @ts-expect-error a label that was left out
+void campaign.contribute({ age: "old" });
+const { label: _, ...unlabelled } = document;
+const statistics = device.campaign<typeof unlabelled>("https://collect.example.org", "A".repeat(43), { maxEpsilon: 1 });
+void statistics.contribute({ age: "old" });
+// @ts-expect-error an unknown feature
+void statistics.contribute({ agee: "old" });
 // Of a document that only the server knows, anything may be a record.
 void device
   .campaign("https://collect.example.org", "A".repeat(43), { maxEpsilon: 1 })

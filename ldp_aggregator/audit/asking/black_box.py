@@ -76,11 +76,11 @@ class Person:
     """The person whose answer is asked for: the same ``device`` is the same device again, None a fresh one.
 
     In a series ``now`` is the device's time, and ``later`` the person in later windows; nobody else if empty.
-    ``token`` is the issuer's answer in hexadecimal, empty to ask for the request to it.
+    ``token`` is the issuer's answer in hexadecimal, empty to ask for the request to it. Without a label it is None.
     """
 
     record: Mapping[str, object] = field(hash=False)
-    label: str
+    label: str | None
     device: str | None = None
     now: str | None = None
     token: str | None = None
@@ -98,7 +98,8 @@ class Person:
             odd |= dict.fromkeys(self.record.unreadable, "unreadable")
         plain = {name: value for name, value in self.record.items() if name not in odd}
         later = {"later": [person.to_json() for person in self.later]} if self.later else {}
-        return {"record": plain, **({"odd": odd} if odd else {}), "label": self.label, **later}
+        label = {} if self.label is None else {"label": self.label}
+        return {"record": plain, **({"odd": odd} if odd else {}), **label, **later}
 
 
 class Client(Protocol):

@@ -71,12 +71,16 @@ class Numbers(AskedFeature):
     def __init__(self, declared: Mapping[str, Any]) -> None:
         self.name, self.size = declared["name"], declared.get("bins")
         self.ends = self.low, self.high = declared["low"], declared["high"]
+        self._edges = declared.get("edges")
 
     def between(self, rng: np.random.Generator) -> list[object]:
         """The middles of bins, or three numbers."""
-        bins, shares = self.size, [0.25, 0.5, 0.75]
+        bins, edges, shares = self.size, self._edges, [0.25, 0.5, 0.75]
         if bins is not None:
-            shares = [(cell + 0.5) / bins for cell in _some(range(1, bins - 1), rng)]
+            cells = _some(range(1, bins - 1), rng)
+            if edges is not None:
+                return [(edges[cell] + edges[cell + 1]) / 2 for cell in cells]
+            shares = [(cell + 0.5) / bins for cell in cells]
         return [self.low + (self.high - self.low) * share for share in shares]
 
     def far(self, sign: int) -> object:
@@ -101,6 +105,12 @@ class Numbers(AskedFeature):
 
 KINDS: Final[dict[str, type[AskedFeature]]] = {"categorical": AskedFeature, "continuous": Numbers, "gaussian": Numbers}
 """By the names in documents and in models."""
+
+
+def classes_of(document: Mapping[str, Any]) -> list[Any]:
+    """The classes that a document declares; None alone where it has no label."""
+    label = document.get("label")
+    return [None] if label is None else list(label["classes"])
 
 
 def feature_of(declared: Mapping[str, Any]) -> AskedFeature:

@@ -28,7 +28,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ldp_aggregator.audit.asking.black_box import Answer, Client, Person, UnreadableRecord
-from ldp_aggregator.audit.asking.features import AskedFeature, feature_of
+from ldp_aggregator.audit.asking.features import AskedFeature, classes_of, feature_of
 
 Document = Mapping[str, Any]
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def key_of(person: Person) -> str:
 
 def people_of(document: Document, rng: np.random.Generator) -> tuple[Person, ...]:
     """List the people to ask about a document, the most telling first; all different."""
-    features, classes = _features(document), spread(document["label"]["classes"], _CLASSES)
+    features, classes = _features(document), spread(classes_of(document), _CLASSES)
     ends = [{feature.name: feature.ends[end] for feature in features} for end in (0, 1)]
     main = [
         Person(ends[end], name)
@@ -129,11 +129,11 @@ def drawn_people(
     document: Document, asked: Sequence[Person], rng: np.random.Generator, count: int = DRAWN
 ) -> tuple[Person, ...]:
     """At most so many people, all different and none among ``asked``, with a value for every feature."""
-    features, classes = _features(document), document["label"]["classes"]
+    features, classes = _features(document), classes_of(document)
     covered: set[Pair] = set()
     for person in asked:
-        cells = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
-        covered |= _pairs(cells, range(len(cells))[:_PLACES])
+        held = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
+        covered |= _pairs(held, range(len(held))[:_PLACES])
     met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *(of.cells for of in features))]
     people: dict[str, Person] = {}
     for _ in range(count):

@@ -261,7 +261,7 @@ _QUESTIONS: Final = 8
 
 def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses among many: whose upload is what only one of them sent in the first half, or the truth in the clear."""
-    classes: dict[str, int] = {}
+    classes: dict[str | None, int] = {}
     often = range(guesser.often)
     for number in often:
         classes.setdefault(guesser.people[number].label, number)

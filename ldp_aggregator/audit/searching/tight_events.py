@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
-from ldp_aggregator.audit.asking.features import AskedFeature, feature_of
+from ldp_aggregator.audit.asking.features import AskedFeature, classes_of, feature_of
 from ldp_aggregator.audit.asking.people import Document
 
 _CLEAR: Final = 1e-6
@@ -182,7 +182,7 @@ def stated_loss(question: Question) -> float:
 
 def item_of(document: Document, question: Question, person: Person) -> Item | None:
     """A record encoded as the mechanism would, an index or :class:`Moment`; None where coins or conventions decide."""
-    classes, person = document["label"]["classes"], person.in_window(question.get("window", 0))
+    classes, person = classes_of(document), person.in_window(question.get("window", 0))
     label = classes.index(person.label)
     if question["kind"] == "label":
         return int(label)
@@ -192,6 +192,11 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     if question["feature"] not in declared or kind == "product":
         return None
     feature = feature_of(declared[question["feature"]])
+    if kind == "joint":
+        places = [_place_of(declared[question[name]], person) for name in ("feature", "other")]
+        other = feature_of(declared[question["other"]]).size
+        cells = (other or 0) + bool(declared[question["other"]].get("missing"))
+        return None if places[0] is None or places[1] is None else places[0] * cells + places[1]
     try:
         value = person.record[feature.name]
     except (KeyError, RuntimeError):
@@ -205,6 +210,15 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     at_top = end == 1 or kind == "square"
     places = question["domain_size"] // len(classes)
     return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
+
+
+def _place_of(declared: Mapping[str, Any], person: Person) -> int | None:
+    """The place of a record's value among those of a feature and that there is none; None where it is a convention."""
+    feature = feature_of(declared)
+    try:
+        return feature.index_of(person.record[feature.name])
+    except (KeyError, RuntimeError):
+        return feature.size if declared.get("missing") else None
 
 
 def _missing_of(feature: AskedFeature, question: Question, label: int, classes: int) -> int | None:

@@ -30,15 +30,16 @@ from ldp_aggregator.dashboard.drawing.plots import (
     shares_plot,
 )
 from ldp_aggregator.dashboard.drawing.precision import more_devices
-from ldp_aggregator.estimation.cells import Z_95
+from ldp_aggregator.estimation.cells import Z_95, cell_places
 from ldp_aggregator.estimation.estimates import Estimates
+from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_aggregator.learning.series import INTERVALS_MEAN, QuestionSeries, series_of
 from ldp_aggregator.service.verdicts import WIDEST, clue
 from ldp_aggregator.service.words import cells, interval, percent
 from ldp_protocols import Campaign
-from ldp_protocols.document.questions import LABEL, PAIR
+from ldp_protocols.document.questions import JOINT, LABEL, PAIR
 from ldp_protocols.document.windows import Windows
 from ldp_protocols.features import Feature, NumericFeature
 
@@ -96,6 +97,10 @@ class FeatureFigure:
     @property
     def has_values(self) -> bool:
         return any(row.value is not None for row in self.rows)
+
+    @property
+    def has_classes(self) -> bool:
+        return any(row.of_class for row in self.rows)
 
     @property
     def clue(self) -> str:
@@ -186,8 +191,10 @@ def _width(rows: Sequence[Row]) -> float:
     return sum(row.high - row.low for row in rows) / (2 * len(rows))
 
 
-def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[FeatureFigure]:
-    """One for every asked feature, those first that are believed to tell most of the class."""
+def of_features(estimates: Estimates, posterior: Posterior | None, liars: int) -> list[FeatureFigure]:
+    """One for every asked feature, those first that are believed to tell most of the class; without a label, where
+    nothing is believed but what was told, of features that were asked together, too.
+    """
     found = []
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(estimates.campaign.asked):
@@ -195,15 +202,23 @@ def of_features(estimates: Estimates, posterior: Posterior, liars: int) -> list[
             found.append(_distribution(estimates, posterior, feature, liars, place))
         elif feature.moments is not None and feature.name in estimates.moments:
             found.append(_gaussian(estimates, posterior, feature.moments, liars, place))
+    found += [_together(estimates, one, liars) for one in estimates.questions if one.question.kind == JOINT]
     return sorted(found, key=lambda one: -one.told)
 
 
 def _distribution(
-    estimates: Estimates, posterior: Posterior, feature: Feature, liars: int, place: int
+    estimates: Estimates, posterior: Posterior | None, feature: Feature, liars: int, place: int
 ) -> FeatureFigure:
-    """P(value | class)."""
-    belief = posterior.features[feature.name]
-    shares = belief.cells_of(belief.mean[None])[0]
+    """P(value | class); without a label P(value)."""
+    if posterior is None:
+        processed, told, removed = estimates.asking(feature.name, PAIR).processed, 0.0, 0.0
+        shares = np.zeros(0) if processed is None else processed
+        median = _median_told(estimates, feature)
+    else:
+        belief = posterior.features[feature.name]
+        shares, median = belief.cells_of(belief.mean[None])[0], ""
+        told = _bits(posterior.classes.value, shares)
+        removed = _removed(told, posterior)
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
     known = np.isfinite(table.cells.variance)
     columns = (
@@ -220,8 +235,7 @@ def _distribution(
     rows = [Row(*names, *row) for names, row in zip(places, numbers, strict=True)]
     if feature.missing and not some_missing:
         rows = rows[: -len(classes)]
-    told = _bits(posterior.classes.value, shares)
-    says = missing
+    says = median + missing
     if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     known_rows = [row for row in rows if math.isfinite(row.estimate)]
@@ -230,19 +244,40 @@ def _distribution(
         f"feature-{place}",
         feature.name,
         says,
-        "share of the class",
+        "share of the class" if posterior else "share of devices",
         table.pair.n,
         tuple(rows),
         told=told,
-        removed=_removed(told, posterior),
+        removed=removed,
         more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width)
         if table.pair.n
         else None,
     )
 
 
+def _together(estimates: Estimates, one: QuestionEstimate, liars: int) -> FeatureFigure:
+    """P(value, value of other) of two features that are asked together."""
+    names = [f"{place['value']}, {place['other_value']}" for place in cell_places(estimates.campaign, one.question)]
+    moved = np.minimum(liars * estimates.per_liar[one.question.index], 1.0) if liars else np.zeros(len(names))
+    numbers = (one.cells.value if one.processed is None else one.processed, one.cells.value, one.cells.low)
+    columns = [column.tolist() for column in (*numbers, one.cells.high, moved)]
+    rows = [Row(name, "", *row) for name, *row in zip(names, *columns, strict=True)]
+    by_chance = next(row["p_value"] for row in estimates.summaries() if row.get("question") == one.question.index)
+    says = f"The share of devices that have both. Features that tell nothing of each other look so in {by_chance:.2g}."
+    key, title = f"feature-joint{one.question.index}", f"{one.question.feature} and {one.question.other}"
+    devices = sum(other.n for other in estimates.questions)
+    more = more_devices(estimates.campaign, devices, _width(rows)) if one.n else None
+    return FeatureFigure(key, title, says, "share of devices", one.n, tuple(rows), more=more)
+
+
+def _median_told(estimates: Estimates, feature: Feature) -> str:
+    if feature.number is None or not estimates.asking(feature.name, PAIR).n:
+        return ""
+    return " Median: {:.4g} (95 % interval {:g} to {:g}).".format(*estimates.quantile(feature.name))
+
+
 def _gaussian(
-    estimates: Estimates, posterior: Posterior, feature: NumericFeature, liars: int, place: int
+    estimates: Estimates, posterior: Posterior | None, feature: NumericFeature, liars: int, place: int
 ) -> FeatureFigure:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
@@ -251,9 +286,15 @@ def _gaussian(
         Row(None, name, mean, mean, mean - wide, mean + wide, moves)
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
     ]
-    deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
-    told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
-    says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
+    if posterior is None:
+        deviation, told, removed = moments.deviation, 0.0, 0.0
+        value, least, most = (float(part[0]) for part in (deviation.value, deviation.low, deviation.high))
+        says = f"The mean. Standard deviation: {value:.3g} (95 % interval {least:.3g} to {most:.3g})."
+    else:
+        deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
+        told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
+        removed = _removed(told, posterior)
+        says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
     says += _missing_told(estimates, feature.name)[1]
@@ -268,7 +309,7 @@ def _gaussian(
         tuple(rows),
         is_share=False,
         told=told,
-        removed=_removed(told, posterior),
+        removed=removed,
         more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width),
         bounds=(low, high),
     )
@@ -384,7 +425,8 @@ def _drawn(
                 lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(cells(asked))]
                 if asked.missing and not max(lines[-1].low) > 0:
                     lines.pop()  # Nobody is known to lack a value.
-                title = f"Share of all devices, by {feature}, that are also {campaign.label.name} = {of_class}"
+                of = f", that are also {campaign.label.name} = {of_class}" if campaign.label else ""
+                title = f"Share of all devices, by {feature}{of}"
                 yield figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 

@@ -18,7 +18,7 @@ from ldp_aggregator.estimation.estimators import answers, even_variances, expect
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
 from ldp_aggregator.service.verdicts import WIDEST
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.questions import INDEX, LABEL, PAIR, RIGHT, SCORE, SQUARE
+from ldp_protocols.document.questions import INDEX, JOINT, LABEL, PAIR, RIGHT, SCORE, SQUARE
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def subject(campaign: Campaign, question: Question) -> str:
     if question.kind == SCORE:
         return f"what the model says, and {campaign.label.name}"
     if question.other is not None:
-        return f"{question.feature} times {question.other}"
-    if question.kind == PAIR:
+        return f"{question.feature} {'and' if question.kind == JOINT else 'times'} {question.other}"
+    if question.kind == PAIR and campaign.label:
         return f"{question.feature} and {campaign.label.name}"
     return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
 

@@ -27,34 +27,47 @@ function tableOf(heads, rows) {
   return box;
 }
 
+/** The texts that say something, one after another; without a label the class says nothing. */
+const listed = (...texts) => texts.filter(Boolean).join(", ");
+
 /** The names of a question's cells, in their order. */
 function cellsOf(campaign, question) {
   const classes = campaign.label.classes;
   const places = question.domain_size / classes.length;
   if (question.kind === "signs") {
     const sides = ["low", "high"].flatMap((side) => ["low", "high"].map((square) => `${side} side, square on its ${square} side`));
-    return classes.flatMap((name) => [...sides, "missing"].slice(0, places).map((side) => `${side}, ${name}`));
+    return classes.flatMap((name) => [...sides, "missing"].slice(0, places).map((side) => listed(side, name)));
   }
   if (question.encoding === "sign") {
-    return classes.flatMap((name) => ["low side", "high side", "missing"].slice(0, places).map((end) => `${end}, ${name}`));
+    return classes.flatMap((name) => ["low side", "high side", "missing"].slice(0, places).map((end) => listed(end, name)));
   }
-  if (question.kind !== "pair" && question.kind !== "triple") return [...classes];
+  if (!["pair", "triple", "joint"].includes(question.kind)) return [...classes];
   const valuesOf = (asked) => {
     const { values, bins } = campaign.asked.find(({ name }) => name === asked);
     return values ?? Array.from({ length: bins }, (_, bin) => `step ${bin + 1} of ${bins}`);
   };
+  if (question.kind === "joint") {
+    const open = (asked) => {
+      const { missing, values } = campaign.asked.find(({ name }) => name === asked);
+      return [...valuesOf(asked), ...(missing === false || values?.includes("missing") ? [] : ["missing"])];
+    };
+    return open(question.feature).flatMap((value) => open(question.other).map((other) => listed(value, other)));
+  }
   let values = valuesOf(question.feature);
   if (question.kind === "triple") {
     const others = valuesOf(question.other);
     values = values.flatMap((value) => others.map((other) => `${value}, ${other}`));
   }
   const all = places > values.length ? [...values, "missing"] : values;
-  return all.flatMap((value) => classes.map((name) => `${value}, ${name}`));
+  return all.flatMap((value) => classes.map((name) => listed(value, name)));
 }
 
 const about = (campaign, { kind, feature, other }) => {
   const subject = { square: `${feature}, squared,`, signs: `${feature}, its square`, triple: `${feature}, ${other}` };
-  return kind === "label" ? campaign.label.name : `${subject[kind] ?? feature} and ${campaign.label.name}`;
+  const { name } = campaign.label;
+  if (kind === "label") return name;
+  const beside = kind === "joint" ? other : name;
+  return beside ? `${subject[kind] ?? feature} and ${beside}` : (subject[kind] ?? feature);
 };
 
 /** The cells that a payload speaks for, with the number that it says of each. */
@@ -82,7 +95,7 @@ function filled() {
   for (const input of form.querySelectorAll("[data-feature]")) {
     if (input.value !== "") record[input.dataset.feature] = "number" in input.dataset ? Number(input.value) : input.value;
   }
-  return [record, form.querySelector("[data-label]").value];
+  return [record, form.querySelector("[data-label]")?.value];
 }
 
 /** The question that a report answers; in a series it is one of its window's. */

@@ -100,6 +100,8 @@ def for_sqlite(statement: str) -> str:
 
 
 VERSION: Final = 2
+EARLIER: Final = (1,)
+"""The versions that are brought to this one when they are opened to be written. In version 1 no row has a check."""
 
 WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "sqlite": {"SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT", "NAME": "text"},
@@ -189,6 +191,7 @@ def new_generation() -> str:
 def check_version(version: int) -> None:
     """Refuse the tables of another version."""
     if version != VERSION:
-        raise StoreError(
-            f"the store has version {version}, and this program reads version {VERSION}; use the release that made it"
-        )
+        how = "use the release that made it"
+        if version in EARLIER:
+            how = "'ldp-aggregator serve', as every command that writes, brings it to that"
+        raise StoreError(f"the store has version {version}, and this program reads version {VERSION}; {how}")

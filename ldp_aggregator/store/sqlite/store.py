@@ -25,6 +25,7 @@ from ldp_aggregator.store.sql.tables import Result, Row, SqlConnection, Work, wr
 from ldp_aggregator.store.sqlite import database
 from ldp_aggregator.store.sqlite.database import SqliteConnection, finish, transaction
 from ldp_aggregator.store.sqlite.id_index import IdSets, Tidier
+from ldp_aggregator.store.sqlite.upgrade import upgrade_file
 from ldp_protocols import Campaign
 
 CHECKS: Final = 5
@@ -52,6 +53,7 @@ class SqliteStore(Store):
             if read_only:
                 database.check_file(raw)
             else:
+                upgrade_file(raw)
                 database.prepare_file(raw)
                 check_in_use(self._writes)
                 database.keep_log(raw)

@@ -35,6 +35,7 @@ VERSION: Final = 1
 MODEL: Final = "model"
 MOMENTS: Final = "moments"
 SCORE: Final = "score"
+STATISTICS: Final = "statistics"
 
 MOST_RELEASE: Final = 1 << 40
 
@@ -160,7 +161,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
             "or devices could answer both rounds and lose both epsilons",
         )
     _check_cells(asked_features(features, projection), label, windows, fields)
-    asks = fields.choice("asks", (MODEL, MOMENTS, SCORE), default=MODEL)
+    asks = _read_asked(label, projection, fields)
     issuer = read_issuer(fields.raw("issuer"), refuse)
     federation = read_federation(fields.raw("federation"), refuse)
     if federation is not None and (asks != MODEL or windows or issuer or privacy.crowd):
@@ -192,6 +193,18 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "closes": closes,
         "gateway": gateway,
     }
+
+
+def _read_asked(label: Label, projection: Projection | None, fields: Fields) -> str:
+    """Read what a campaign is for: statistics where it has no label, and only there."""
+    asks = fields.choice("asks", (MODEL, MOMENTS, SCORE, STATISTICS), default=MODEL if label else STATISTICS)
+    if asks == STATISTICS and label:
+        raise fields.error("label", f"must be left out where asks is {STATISTICS}, which are of values alone")
+    if asks != STATISTICS and not label:
+        raise fields.error("label", f"is missing, and asks is {asks}; declare one, or ask for {STATISTICS}")
+    if asks == STATISTICS and projection is not None:
+        raise fields.error("projection", f"must be null where asks is {STATISTICS}; it is made to tell classes apart")
+    return asks
 
 
 def _read_times(fields: Fields, windows: Windows | None) -> tuple[datetime | None, datetime | None]:
@@ -234,8 +247,8 @@ def _check_cells(asked: Sequence[Feature], label: Label, windows: Windows | None
 
 def _check_series(asks: str, privacy: Privacy, fields: Fields) -> None:
     """Refuse windows where nothing is learned by window."""
-    if asks != MODEL:
-        raise fields.error("windows", f"must be null in a campaign with asks: {asks}; a series asks for a model")
+    if asks not in (MODEL, STATISTICS):
+        raise fields.error("windows", f"must be null in a campaign with asks: {asks}; a series is of what is learned")
     if privacy.crowd is not None:
         raise fields.error(
             "windows", "must be null with a crowd: a relay cannot tell the windows of sealed answers apart"

@@ -2,17 +2,20 @@
 HTTP (RFC 9458, section 3.1), so that whoever forwards them reads nothing.
 
 The document carries it, and the campaign's id is the document's hash: nobody can give two devices two keys of one
-campaign, by which the server would tell them apart (RFC 9458, section 7).
+campaign, by which the server would tell them apart (RFC 9458, section 7). A long campaign may name several keys, each
+but the last with the time at which the next takes its place: ``KEY 2027-06-01T00:00:00Z KEY``. Whoever gets the
+private key of one time opens nothing that was sealed at another.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ldp_protocols.fields import Fields, Refusal
+from ldp_protocols.fields import Fields, Refusal, read_instant
 
 X25519_HKDF_SHA256: Final = 0x0020
 HKDF_SHA256: Final = 0x0001
@@ -24,7 +27,9 @@ AEADS: Final = (AES_128_GCM, CHACHA20_POLY1305)
 PUBLIC_KEY_BYTES: Final = 32
 
 _HEAD_BYTES: Final = 1 + 2 + PUBLIC_KEY_BYTES + 2
-_LONGEST: Final = 100
+_LONGEST: Final = 1000
+"""Characters, of at least a dozen keys and their times."""
+
 _LIKE: Final = '{"key": "..."}; ldp-aggregator key create FILE --gateway prints it'
 _FIELD: Final = 2**255 - 19
 _SMALL: Final = frozenset(
@@ -39,17 +44,41 @@ _SMALL: Final = frozenset(
 """Points of Curve25519 of a small order, which make no secret (RFC 7748, section 6.1)."""
 
 
+KEPT_AFTER: Final = timedelta(days=30)
+"""For so long a key is needed after the next one's time: relays bring what they have mixed, and clocks are behind."""
+
+
 @dataclass(frozen=True)
 class Gateway:
-    """A key configuration. ``aeads`` are those that the gateway takes, in its order, each with HKDF-SHA256."""
+    """A key configuration. ``aeads`` are those that the gateway takes, in its order, each with HKDF-SHA256; ``later``
+    are the keys that take its place, and the times from which devices seal to them, in their order.
+    """
 
     key_id: int
     public_key: bytes
     aeads: tuple[int, ...] = AEADS
+    later: tuple[tuple[datetime, Gateway], ...] = ()
 
     @property
     def key(self) -> str:
-        """The configuration as documents have it: base64url without padding."""
+        """The key, or the keys and their times, as documents have them."""
+        later = "".join(f" {start:%Y-%m-%dT%H:%M:%SZ} {key.key}" for start, key in self.later)
+        return self._configuration() + later
+
+    @property
+    def keys(self) -> tuple[Gateway, ...]:
+        """Each key by itself, in the order of their times."""
+        return (replace(self, later=()), *(key for _, key in self.later))
+
+    def at(self, seconds: float) -> Gateway:
+        """The key to which a device seals, whose clock says so many seconds since 1970."""
+        return self.keys[sum(start.timestamp() <= seconds for start, _ in self.later)]
+
+    def needed(self, moment: datetime) -> tuple[Gateway, ...]:
+        """The keys to which something may be sealed that comes at a moment, or later."""
+        return self.keys[sum(start + KEPT_AFTER <= moment for start, _ in self.later) :]
+
+    def _configuration(self) -> str:
         pairs = b"".join(_u16(HKDF_SHA256) + _u16(aead) for aead in self.aeads)
         encoded = bytes([self.key_id]) + _u16(X25519_HKDF_SHA256) + self.public_key + _u16(len(pairs)) + pairs
         return base64.urlsafe_b64encode(encoded).rstrip(b"=").decode()
@@ -63,11 +92,27 @@ def read_gateway(value: Any, refuse: Refusal) -> Gateway | None:
     if value is None:
         return None
     fields = Fields(value, "gateway", refuse, like=_LIKE)
-    gateway = read_configuration(fields.text("key", longest=_LONGEST))
+    gateway = read_keys(fields.text("key", longest=_LONGEST))
     if isinstance(gateway, str):
         raise fields.error("key", gateway)
     fields.finish()
     return gateway
+
+
+def read_keys(text: str) -> Gateway | str:
+    """Read a key, or keys and their times; or say what is wrong with them."""
+    keys = [read_configuration(word) for word in text.split(" ")[::2]]
+    starts = [read_instant(word) for word in text.split(" ")[1::2]]
+    for key in keys:
+        if isinstance(key, str):
+            return key
+    read = [key for key in keys if isinstance(key, Gateway)]
+    times = [start for start in starts if start is not None]
+    if len(times) != len(starts) or len(read) != len(times) + 1 or times != sorted(set(times)):
+        return "must have between two keys the time in UTC of the second, such as 2027-06-01T00:00:00Z, in their order"
+    if len({key.key_id for key in read}) != len(read):
+        return "must hold keys of which each has another identifier (its first byte)"
+    return replace(read[0], later=tuple(zip(times, read[1:], strict=True)))
 
 
 def read_configuration(text: str) -> Gateway | str:

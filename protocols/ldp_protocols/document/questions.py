@@ -23,10 +23,11 @@ PAIR: Final = "pair"
 VALUE: Final = "value"
 SQUARE: Final = "square"
 PRODUCT: Final = "product"
+JOINT: Final = "joint"
 RIGHT: Final = "right"
 SCORE: Final = "score"
 
-KINDS: Final = (LABEL, PAIR, VALUE, SQUARE, PRODUCT, RIGHT, SCORE)
+KINDS: Final = (LABEL, PAIR, VALUE, SQUARE, PRODUCT, JOINT, RIGHT, SCORE)
 
 INDEX: Final = "index"
 SIGN: Final = "sign"
@@ -48,17 +49,19 @@ class Question:
 
     kind
         ``label`` (domain k); ``pair`` of a discrete feature's value and the class (``value * k + class``); ``value`` or
-        ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the ``product`` of ``feature``
-        and ``other``, without the class. In an evaluation round: ``right``, whether the model says the record's class
-        (domain 2, 1 if it does); ``score``, where the model's score of the record lies, and the class (``place * k +
-        class``): its bin with two classes, the class that the model says with more.
+        ``square`` of a Gaussian feature at the class. Without a label there is one class, which leaves the value alone,
+        and ``joint``: the values of discrete ``feature`` and ``other`` (``value * cells of other + value of other``).
+        In a moments round: ``value``, and the ``product`` of ``feature`` and ``other``, without the class. In an
+        evaluation round: ``right``, whether the model says the record's class (domain 2, 1 if it does); ``score``,
+        where the model's score of the record lies, and the class (``place * k + class``): its bin with two classes, the
+        class that the model says with more.
     encoding
-        ``index`` for label, pair, right and score; any other question is asked as ``moment`` (a value at a class) or as
-        ``sign`` (``2 * class + bit``, a stochastic bit with the class). Where a value may be missing, a pair has one
-        value more, the last, and a sign has three places a class (``3 * class + 2``).
+        ``index`` for label, pair, joint, right and score; any other question is asked as ``moment`` (a value at a
+        class) or as ``sign`` (``2 * class + bit``, a stochastic bit with the class). Where a value may be missing, a
+        pair has one value more, the last, and a sign has three places a class (``3 * class + 2``).
     group
-        0 for the label and in an evaluation round, i + 1 for asked feature i, beyond for products. A device answers at
-        most one of a group.
+        0 for the label and in an evaluation round, i + 1 for asked feature i, beyond for what names two. A device
+        answers at most one of a group.
     """
 
     index: int
@@ -130,8 +133,7 @@ def read_question(
         wanted = size if encoding == INDEX else None
     else:
         named = _subject(kind, group, (name, other), features, fields)
-        missing = any(one.missing for one in named if one)
-        wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
+        wanted = _cells(kind, encoding, label, named, moments=moments)
     if wanted is None:
         raise fields.error("domain_size", f"is of nothing: no question of kind {kind} here is encoded as {encoding}")
     if domain_size != wanted:
@@ -154,29 +156,32 @@ def _subject(
     """Features that a question names: none for the label, two for a product, else its group's. Refuses all others."""
     declared: dict[str | None, Feature] = {feature.name: feature for feature in features}
     named = [declared.get(name) for name in names]
-    if kind == PRODUCT:
+    if kind in (PRODUCT, JOINT):
         if None in named:
             key = ("feature", "other")[named.index(None)]
-            raise fields.error(key, "a product question names two asked features")
+            raise fields.error(key, f"a {kind} question names two asked features")
         if group <= len(features):
-            raise fields.error("group", f"products come after the features' groups, {len(features)} and below")
+            raise fields.error("group", f"{kind} questions come after the features' groups, {len(features)} and below")
         return named
     if group > len(features):
         raise fields.error("group", f"must be at most {len(features)} for a {kind} question, not {group}")
     expected = features[group - 1].name if group else None
     if names != (expected, None):
         subject = f"feature {expected}" if expected else "the label"
-        raise fields.error("feature", f"group {group} is {subject}; other is the second feature of a product")
+        raise fields.error(
+            "feature", f"group {group} is {subject}; other is the second feature of a product or a joint"
+        )
     return named
 
 
-def _cells(
-    kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool, missing: bool
-) -> int | None:
+def _cells(kind: str, encoding: str, label: Label, named: Sequence[Feature | None], *, moments: bool) -> int | None:
     """Cells of a question of this shape; None for impossible shapes: noisy sums cannot tell that a value is missing."""
-    classes = len(label.classes)
+    classes, (feature, other) = len(label.classes), named
     if feature is None:
-        return classes if (kind, encoding) == (LABEL, INDEX) else None
+        return classes if label and (kind, encoding) == (LABEL, INDEX) else None
+    if kind == JOINT:
+        possible = not label and other and not (feature.moments or other.moments)
+        return feature.cells * other.cells if possible and other and encoding == INDEX else None
     if moments:
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
     elif feature.moments:
@@ -185,4 +190,5 @@ def _cells(
         return feature.cells * classes if (kind, encoding) == (PAIR, INDEX) else None
     if size is None:
         return None
+    missing = feature.missing or (other is not None and other.missing)
     return ({SIGN: 3 * size} if missing else {SIGN: 2 * size, MOMENT: size}).get(encoding)

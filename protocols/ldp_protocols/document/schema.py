@@ -38,9 +38,23 @@ class Label:
     classes: tuple[str, ...]
     weight: int | None = None
 
+    def __bool__(self) -> bool:
+        """False for :data:`NO_LABEL`."""
+        return len(self.classes) > 1
+
     def index_of(self, value: object) -> int | None:
-        """The class index, or None for a value that was not declared."""
-        return position_of(value, self._positions)
+        """The class index, or None for a value that was not declared; without a label that of nothing, 0."""
+        return position_of("" if value is None else value, self._positions)
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The classes in rows of a table; None in place of the one where there is no label."""
+        return self.classes if self else (None,)
+
+    @property
+    def wanted(self) -> str:
+        """The right label of a record, for messages."""
+        return f"one of {', '.join(self.classes)}" if self else "left out; the campaign has none"
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
@@ -50,8 +64,15 @@ class Label:
         return {"name": self.name, "classes": list(self.classes), "weight": self.weight}
 
 
+NO_LABEL: Final = Label("", ("",), 0)
+"""The label of a campaign without one: every record is of its only class, so that a question is about a value alone."""
+
+
 def read_label(value: Any, refuse: Refusal) -> Label:
-    fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
+    """A draft's or document's label; :data:`NO_LABEL` where it has none."""
+    if value is None:
+        return NO_LABEL
+    fields = Fields(value, "label", refuse)
     label = Label(
         name=fields.text("name"),
         classes=declared_texts(fields, "classes", MOST_CLASSES),
@@ -63,7 +84,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
 
 def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Feature, ...]:
     features: list[Feature] = []
-    seen = {label.name: "label.name"}
+    seen = {label.name: "label.name"} if label else {}
     for position, value in enumerate(values):
         place = f"features[{position}]"
         feature = read_feature(value, place, len(label.classes), refuse)

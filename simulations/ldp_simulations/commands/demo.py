@@ -16,10 +16,11 @@ from ldp_client.words import said
 from ldp_protocols import Campaign, decode_upload
 from ldp_protocols.command_line import Groups, add_json, at_least, between, say, say_json, warn
 from ldp_simulations.benchmarks import demonstration_source
+from ldp_simulations.commands.tables import say_errors
 from ldp_simulations.devices import Network
 from ldp_simulations.experiment import MARKS, Aggregator, Plan, Result, Watcher, run, temporary_aggregator
 from ldp_simulations.parties import Parties, running_parties
-from ldp_simulations.tables import TABLE_HELP, Source, read_text_table, records, source_without_schema
+from ldp_simulations.tables import TABLE_HELP, Source, records, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
 CLIENTS: Final = 2_000
@@ -39,7 +40,8 @@ _LOOK_SECONDS: Final = 0.5
 DESCRIPTION: Final = """\
 Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP, train,
 classify people who were held out on a device, and stop the aggregator. The first 2,000 devices run the real client; the
-answers of the others are drawn at once, by the same laws, and come in as a relay's uploads.
+answers of the others are drawn at once, by the same laws, and come in as a relay's uploads. A table without --label is
+asked for statistics: nothing is learned of a class, and what was estimated is printed beside what is true.
 
 Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
 most frequent class and of the same model learned without privacy. With --json one object with the same figures. With
@@ -59,7 +61,7 @@ def add_demo(groups: Groups, text: str) -> None:
         "--devices", type=at_least(1), default=DEFAULT_DEVICES, metavar="N", help="default: %(default)s"
     )
     parser.add_argument("--data", metavar="TABLE", help=f"a table of your own; {TABLE_HELP}")
-    parser.add_argument("--label", metavar="COLUMN", help="the column of --data to learn")
+    parser.add_argument("--label", metavar="COLUMN", help="the column of --data to learn (default: statistics of all)")
     parser.add_argument(
         "--epsilon", type=between(0, 64), metavar="E", help=f"total loss of a device (default: {DERIVED_EPSILON:g})"
     )
@@ -95,7 +97,7 @@ def _run(options: argparse.Namespace) -> None:
     with _parties(options) as aggregator:
         result = run(aggregator, source, plan, network, watch)
         upload = aggregator.first_upload[0] if isinstance(aggregator, Parties) else network.first_upload
-        figures = _figures(source, result, upload, _classify(aggregator, result))
+        figures = _figures(source, result, upload, _classify(aggregator, result) if result.campaign.label else [])
         if options.json:
             say_json(figures)
         else:
@@ -166,18 +168,12 @@ def _stay(aggregator: Aggregator, campaign: Campaign, page: str) -> None:
 def _source(options: argparse.Namespace) -> Source:
     if options.data is None and options.label is not None:
         raise argparse.ArgumentTypeError("--label names a column of --data TABLE, which is missing")
-    if options.data is not None and not options.label:
-        columns = ", ".join(map(str, read_text_table(options.data, reading=reading_of(options)).columns))
-        raise argparse.ArgumentTypeError(
-            f"which column of {options.data} is to be learned? Add --label COLUMN (make demo: LABEL=COLUMN), "
-            f"one of {columns}"
-        )
     if options.data is None:
         source = demonstration_source()
         return source if options.epsilon is None else source.with_epsilon(options.epsilon)
     return source_without_schema(
         options.data,
-        options.label,
+        options.label or None,  # make demo gives an empty one
         epsilon=options.epsilon or DERIVED_EPSILON,
         bins=DERIVED_BINS,
         reading=reading_of(options),
@@ -196,14 +192,15 @@ def _classify(aggregator: Aggregator, result: Result) -> list[dict[str, Any]]:
 def _figures(source: Source, result: Result, upload: bytes | None, classified: list[dict[str, Any]]) -> dict[str, Any]:
     crowd = result.campaign.privacy.crowd
     right = sum(one["predicted"] == one["true"] for one in classified)
+    on_device = {"classified": len(classified), "right": right, "first": classified[:SHOWN]}
     return {
         "title": result.campaign.title,
         "table": source.name,
         **result.to_json(),
-        "majority_class": result.majority_class,
+        **({"majority_class": result.majority_class} if result.campaign.label else {"estimates": result.estimates}),
         **({"crowd": crowd.to_json(), "told": str(crowd)} if crowd else {}),
         "one_report": _first_report(result.campaign, upload),
-        "on_a_device": {"classified": len(classified), "right": right, "first": classified[:SHOWN]},
+        **({"on_a_device": on_device} if result.campaign.label else {}),
     }
 
 
@@ -228,7 +225,7 @@ def _first_report(campaign: Campaign, upload: bytes | None) -> dict[str, Any]:
 
 
 def _print(figures: dict[str, Any]) -> None:
-    accuracy, report, on_device = figures["accuracy"], figures["one_report"], figures["on_a_device"]
+    report, is_labelled = figures["one_report"], "accuracy" in figures
     people, devices = figures["people"], figures["devices"]
     drawn = f"{people} of its people answer"
     if figures["resampled"]:
@@ -236,7 +233,7 @@ def _print(figures: dict[str, Any]) -> None:
     say()
     say(f"  Campaign    {figures['title']}")
     say(f"  Table       {figures['table']}")
-    say(f"              {drawn}, {figures['held_out']} are held out")
+    say(f"              {drawn}" + (f", {figures['held_out']} are held out" if is_labelled else ""))
     size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
     say(f"  Devices     {figures['clients']:,} with the real client over HTTP in {figures['seconds']:.1f} s")
     if devices > figures["clients"]:
@@ -258,6 +255,15 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"    the server saw of one device {len(report['upload_hexadecimal']) // 2} bytes, with this answer:")
     say(f"              {report['says']}")
     say()
+    if is_labelled:
+        _print_learned(figures)
+    else:
+        say_errors(figures["statistics"])
+        say()
+
+
+def _print_learned(figures: dict[str, Any]) -> None:
+    accuracy, on_device = figures["accuracy"], figures["on_a_device"]
     say(f"  Accuracy on the {figures['held_out']} people held out")
     say(f"    {_with_error(accuracy['majority'], figures)}  always {figures['majority_class']}")
     say(f"    {_with_error(accuracy['private'], figures)}  learned from the devices' reports")

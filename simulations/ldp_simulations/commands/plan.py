@@ -37,6 +37,7 @@ from ldp_simulations.studies.planning import (
     alternatives,
     cliff,
     devices_for_error,
+    devices_within,
     solve_devices,
     solve_epsilon,
     standard_errors,
@@ -56,6 +57,8 @@ _LEAST_WIDTH: Final = 11
 """Of the column of mechanisms."""
 
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
+POINTS: Final = (5.0, 2.0, 1.0)
+"""Hundredths, to within which a share may be wanted: half the width of its 95 % interval."""
 _BY: Final = " by "
 
 _SAME: Final = 0.005
@@ -161,7 +164,7 @@ def _run(options: argparse.Namespace) -> None:
         plan["windows"] = _windows(plan["questions"], campaign.windows.count)
     plan["solution"] = None if solution is None else asdict(solution)
     plan["notes"] = []
-    if pilot is not None:
+    if pilot is not None and campaign.label:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=REPEATS)
         binned = compare_bins(with_epsilon(draft, epsilon), devices, pilot, REPEATS)
         plan["pilot"] = {
@@ -174,7 +177,9 @@ def _run(options: argparse.Namespace) -> None:
             "bins": [asdict(one) for one in binned],
         }
         plan["notes"] = [*_of_majority(curve), *_of_bins(binned)]
-    elif many := [feature.name for feature in campaign.features if feature.number and feature.size >= MANY_BINS]:
+    elif campaign.label and (
+        many := [feature.name for feature in campaign.features if feature.number and feature.size >= MANY_BINS]
+    ):
         lost, error = LOST_BY_MANY_BINS
         plan["notes"] = [
             f"{_shown(many)}: {MANY_BINS} bins lost {lost:g} +- {error:g} of accuracy against 8 on 16 tables (20,000 "
@@ -189,6 +194,8 @@ def _run(options: argparse.Namespace) -> None:
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
     """Return what was looked for; None where epsilon and devices are given."""
     measure, target = options.accuracy or ("accuracy", None)
+    if target is not None and not draft.get("label"):
+        raise argparse.ArgumentTypeError("--accuracy is of a model, which a draft without a label has not")
     crowd = (draft["privacy"].get("crowd") or {}).get("devices")
     if crowd is not None:
         if options.epsilon or options.published_epsilon or (options.accuracy and options.devices):
@@ -266,6 +273,16 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
             }
             for question in campaign.questions
         ],
+        **(
+            {}
+            if campaign.label
+            else {
+                "devices_for_points": {
+                    f"{points:g}": {"epsilon": devices_within(campaign, points), "half": devices_within(half, points)}
+                    for points in POINTS
+                }
+            }
+        ),
         "devices_for_relative_error": {
             f"{error:g}": {"epsilon": devices_for_error(campaign, error), "half": devices_for_error(half, error)}
             for error in RELATIVE_ERRORS
@@ -318,10 +335,15 @@ def _print(plan: Mapping[str, Any]) -> None:
     say()
     say("error: standard error of one estimated probability (or class-wise mean), root mean square over the cells")
     say("at half: the same at half the epsilon")
-    for error, needed in plan["devices_for_relative_error"].items():
+    for error, needed in plan["devices_for_relative_error"].items() if "devices_for_points" not in plan else ():
         say(
             f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
             f"{needed['half']:,} at half the epsilon"
+        )
+    for points, needed in plan.get("devices_for_points", {}).items():
+        say(
+            f"for every share to within {points} points (95 %): {needed['epsilon']:,} devices, {needed['half']:,} at "
+            "half the epsilon"
         )
     if "crowd" in plan:
         _print_crowd(plan)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -24,6 +25,7 @@ from ldp_protocols.command_line import Groups, add_json, at_least, between, say,
 from ldp_protocols.document.authored import continuous_choices, discrete_choices
 from ldp_simulations.devices import Behaviour, Network
 from ldp_simulations.experiment import Aggregator, Plan, Result, make_token, run, temporary_aggregator
+from ldp_simulations.studies.shares import ERROR, run_shares, summarise_shares
 from ldp_simulations.studies.trials import (
     ACCURACY,
     EVALUATING,
@@ -57,7 +59,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
 
 def source_of(options: argparse.Namespace) -> Source:
     """The people and the draft that :func:`add_table_options` names. Raises TableError or DraftError."""
-    if (options.schema is None) == (options.label is None):
+    if options.schema is not None and options.label is not None:
         raise argparse.ArgumentTypeError("give either --schema DRAFT or --label COLUMN")
     if options.schema is None:
         return source_without_schema(options.data, options.label, epsilon=DERIVED_EPSILON, reading=reading_of(options))
@@ -79,7 +81,7 @@ def add_draft(groups: Groups, text: str) -> None:
     )
     parser.set_defaults(command=_draft)
     parser.add_argument("--data", required=True, metavar="TABLE", help=TABLE_HELP)
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to learn")
+    parser.add_argument("--label", metavar="COLUMN", help="the column to learn (default: statistics of all columns)")
     parser.add_argument(
         "--epsilon", type=between(0, 64), default=DERIVED_EPSILON, metavar="E", help="default: %(default)g"
     )
@@ -94,7 +96,7 @@ def add_draft(groups: Groups, text: str) -> None:
 
 
 def _draft(options: argparse.Namespace) -> None:
-    table = read_text_table(options.data, options.label, reading_of(options))
+    table = read_text_table(options.data, options.label or "", reading_of(options))
     derived = draft_from_table(table, options.label, source=options.data, epsilon=options.epsilon, bins=options.bins)
     if options.output:
         try:
@@ -120,7 +122,8 @@ nothing is published but the campaign. Answers may get lost, and some of the dev
 
 Prints devices, reports accepted, retries, bytes per report, seconds, and accuracies on people who were held out: of
 always saying the most frequent class, of the model learned from the reports, and of the same model learned without any
-privacy. With --json one object with the same figures. Progress and notes go to standard error."""
+privacy; without a label the errors of what was estimated, beside those to be expected. With --json one object with the
+same figures. Progress and notes go to standard error."""
 
 
 def add_population(groups: Groups, text: str) -> None:
@@ -181,13 +184,14 @@ def _population(options: argparse.Namespace) -> None:
 
 
 def _behaviour(options: argparse.Namespace, source: Source) -> Behaviour:
-    classes = source.draft["label"]["classes"]
+    classes = (source.draft.get("label") or {"classes": []})["classes"]
     if options.target is None:
         return Behaviour(options.liars or 0.0)
     if options.liars is None:
         raise argparse.ArgumentTypeError("--target goes with --liars")
     if options.target not in classes:
-        raise argparse.ArgumentTypeError(f"--target must be one of {', '.join(classes)}, not {options.target!r}")
+        known = f"must be one of {', '.join(classes)}, not {options.target!r}" if classes else "is a class of a label"
+        raise argparse.ArgumentTypeError(f"--target {known}")
     return Behaviour(options.liars, classes.index(options.target))
 
 
@@ -217,6 +221,11 @@ def _print_population(result: Result) -> None:
     say(f"bytes per report  {delivery.bytes_per_report:.1f}")
     say(f"seconds           {delivery.seconds:.1f}")
     say(f"loss of a device  at most {result.campaign.realised_epsilon:.6g} in total")
+    if scores is None and result.statistics is None:
+        say("errors            not looked at; they take --aggregator-data, or ldp-aggregator estimates")
+    if scores is None:
+        say_errors(result.statistics or ())
+        return
     say(f"accuracy on {len(result.held_out)} people held out")
     say(f"  majority class  {scores.majority:.3f}")
     if scores.private is None:
@@ -228,11 +237,23 @@ def _print_population(result: Result) -> None:
         say(f"  it predicts     {shares}")
 
 
+def say_errors(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The errors of statistics as a table: root mean square over a question's cells, in hundredths."""
+    say(f"{'error in points (of the range, where no share is asked)':56} {'error':>7} {'expected':>8} {'inside':>7}")
+    for row in rows:
+        name = " and ".join(filter(None, (row["feature"], row["other"]))) + (
+            "" if row["is_share"] else f" ({row['kind']})"
+        )
+        figures = f"{100 * row['error']:7.2f} {100 * row['expected']:8.2f} {row['covered']:7.0%}"
+        say(f"  {name[:54]:54} {figures}")
+
+
 ABOUT_ACCURACY: Final = """\
 Simulate a campaign many times on a table and score the models on people who were held out.
 
 Prints for every mechanism and epsilon the total loss of a device, the mean accuracy with its standard error, and beside
-them the accuracy of always saying the most frequent class and of the same model learned without any privacy. With
+them the accuracy of always saying the most frequent class and of the same model learned without any privacy. Without a
+label it is the error of shares, root mean square over all questions, beside the one that plan foresees. With
 --evaluating a share of the devices is not learned from and tells how good the model is: prints the accuracy of what is
 published with that round and without it, the accuracy that was told, and how often its interval held the true one. With
 --json one object: the settings, the seeds, every trial and the summary. Progress and notes go to standard error."""
@@ -284,6 +305,9 @@ def _accuracy(options: argparse.Namespace) -> None:
             "--evaluating goes with --devices and one --epsilon, and without --mechanism and --continuous"
         )
     source = source_of(options)
+    is_labelled = source.draft.get("label") is not None
+    if options.evaluating is not None and not is_labelled:
+        raise argparse.ArgumentTypeError("--evaluating is of a model, which a campaign without a label has not")
     for note in source.notes:
         warn(f"note: {note}")
     seeds = range(options.seed, options.seed + options.repeats)
@@ -301,13 +325,17 @@ def _accuracy(options: argparse.Namespace) -> None:
     ]
     design = Design(options.devices)
     journal = Journal(options.journal, fingerprint(source, settings, design))
-    rows = run_trials(partial(run_trial, source, settings, design), seeds, journal, workers=options.workers)
-    summary = summarise(rows)
+    trial, summarised = (run_trial, summarise) if is_labelled else (run_shares, summarise_shares)
+    rows = run_trials(partial(trial, source, settings, design), seeds, journal, workers=options.workers)
+    summary = summarised(rows)
     if options.json:
         found = {"summary": summary.to_dict("records"), "trials": rows}
-        say_json({"table": source.name, "train_fraction": design.train_fraction, "seeds": list(seeds), **found})
-    else:
+        split = {"train_fraction": design.train_fraction} if is_labelled else {}
+        say_json({"table": source.name, **split, "seeds": list(seeds), **found})
+    elif is_labelled:
         _print_accuracies(summary)
+    else:
+        _print_errors(summary)
 
 
 def _evaluate(options: argparse.Namespace, source: Source, seeds: range) -> None:
@@ -326,6 +354,16 @@ def _evaluate(options: argparse.Namespace, source: Source, seeds: range) -> None
         _print_study(summary, study, epsilon)
 
 
+def _print_errors(summary: pd.DataFrame) -> None:
+    say(f"{'mechanism':10} {'epsilon':>8} {'total loss':>10} {'error':>9} {'+-':>6} {'expected':>9} {'inside':>7}")
+    for row in summary.to_dict("records"):
+        say(
+            f"{row['mechanism']:10} {row['epsilon']:8g} {row['total_epsilon']:10g} {row[ERROR]:9.4f} "
+            f"{row['standard_error']:6.4f} {row['expected']:9.4f} {row['covered']:7.1%}"
+        )
+    _say_trials(summary)
+
+
 def _print_accuracies(summary: pd.DataFrame) -> None:
     heads = f"{'mechanism':10} {'epsilon':>8} {'total loss':>10} {'accuracy':>9} {'+-':>6}"
     say(f"{heads} {'majority':>9} {'no privacy':>10}")
@@ -334,6 +372,10 @@ def _print_accuracies(summary: pd.DataFrame) -> None:
             f"{row['mechanism']:10} {row['epsilon']:8g} {row['total_epsilon']:10g} {row[ACCURACY]:9.4f} "
             f"{row['standard_error']:6.4f} {row['majority']:9.4f} {row['non_private']:10.4f}"
         )
+    _say_trials(summary)
+
+
+def _say_trials(summary: pd.DataFrame) -> None:
     first = summary.iloc[0]
     asked = "every question" if first["answers"] == "all" else "one question"
     say(f"{first['trials']} trials, {first['devices']:,} devices each, which answer {asked}")

@@ -23,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.amplification import MOST_REPORTS, campaign_blankets, epsilon_bound
+from ldp_aggregator.estimation.cells import Z_95
 from ldp_aggregator.estimation.estimators import (
     Expectation,
     answers,
     chance_of_number,
     even_expectation,
+    even_variances,
     expectation_of,
     variance_per_answer,
 )
@@ -89,6 +91,21 @@ def devices_for_error(campaign: Campaign, relative_error: float) -> int:
         target = relative_error / len(expected.mean)
         needed = max(needed, float(variance_per_answer(question, expected).mean()) / target**2 / share)
     return math.ceil(needed)
+
+
+def devices_within(campaign: Campaign, points: float) -> int:
+    """Devices for which 95 % intervals of the worst question's shares are so many hundredths to either side, as the
+    average cell of an even population has them.
+    """
+    target = points / 100 / Z_95
+    needed = (
+        float(variance.mean()) / share
+        for question, variance, share in zip(
+            campaign.questions, even_variances(campaign), answers(campaign, 1), strict=True
+        )
+        if question.encoding == INDEX
+    )
+    return math.ceil(max(needed, default=0.0) / target**2)
 
 
 @dataclass(frozen=True)

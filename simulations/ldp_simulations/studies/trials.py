@@ -94,7 +94,9 @@ class Setting:
         """The draft's campaign under its true total loss; ``per_question`` spends it on each group, as papers do."""
         privacy = {**draft["privacy"], "discrete": self.mechanism, "continuous": self.continuous}
         answers = "all" if self.per_question else privacy.get("answers") or "one"
-        groups = len(draft["features"]) + (draft["label"].get("weight") != 0)
+        label = draft.get("label")
+        alone = label is not None and label.get("weight") != 0
+        groups = len(draft["features"]) + alone + len(draft.get("pairs") or ())
         total = self.epsilon * groups if self.per_question else self.epsilon
         return Campaign.compile({**draft, "privacy": {**privacy, "epsilon": total, "answers": answers}})
 

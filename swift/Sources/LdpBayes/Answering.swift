@@ -8,7 +8,7 @@ func makeSecret() throws -> [UInt8] { try randomBytes(secretBytes) }
 /// `secret` is 32 bytes, by default those of a new device; `coins` other than the platform's are for tests. Throws ``LdpError``
 /// `undeclared-label`, `invalid-secret` or `no-randomness`; nothing of the record was then read.
 func perturb(
-    _ campaign: Campaign, _ record: Record, label: Any?, secret: [UInt8]? = nil, coins: Coins = .system()
+    _ campaign: Campaign, _ record: Record, label: Any? = nil, secret: [UInt8]? = nil, coins: Coins = .system()
 ) throws -> [Report] {
     let undeclared = failure("undeclared-label", "\(campaign.label.name) must be one of \(campaign.label.classes)")
     let classIndex = try campaign.label.index(of: Meaning(label)) ?? raise(undeclared)
@@ -29,7 +29,8 @@ struct Reading {
     func item() throws -> Item {
         switch question.kind {
         case .label: return .index(label)
-        case .pair: return .index(try index() * classes + label)
+        case .pair: return .index(try index(question.feature) * classes + label)
+        case .joint: return .index(try index(question.feature) * feature(question.other).cells + index(question.other))
         case .right: return .index(best(campaign.authored.evaluation!.model.scores(record)) == label ? 1 : 0)
         case .score: return .index(campaign.authored.evaluation.map { $0.place(of: $0.model.scores(record)) }! * classes + label)
         case .value, .square: return try encoded(label, of: classes, try quantity())
@@ -66,8 +67,8 @@ struct Reading {
         return feature.missing ? nil : try randomT()
     }
     /// The index of a value: where it is missing that after the last, or random if none may be.
-    private func index() throws -> Int {
-        let feature = feature(question.feature)
+    private func index(_ name: String?) throws -> Int {
+        let feature = feature(name)
         if let index = feature.index(of: try value(feature)) { return index }
         return feature.missing ? feature.size : try coins.below(feature.size)
     }

@@ -29,7 +29,7 @@ extension DeviceCampaign {
     }
     /// Without blocking.
     @discardableResult
-    public func contribute(_ record: Record, label: String) async throws -> Contribution {
+    public func contribute(_ record: Record, label: String? = nil) async throws -> Contribution {
         try await awaited { try self.contribute(record, label: label) }
     }
 }

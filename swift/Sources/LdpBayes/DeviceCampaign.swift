@@ -172,7 +172,7 @@ public final class DeviceCampaign: Sendable {
     /// Throws ``LdpError``, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and what
     /// the storage throws.
     @discardableResult
-    public func contribute(_ record: Record, label: Any?) throws -> Contribution {
+    public func contribute(_ record: Record, label: Any? = nil) throws -> Contribution {
         try install.teller.step(
             "contribute", id, code: { if case .refused(let refusal) = $0 { refusal.rawValue } else { nil } },
             { try contributed(record, label) })

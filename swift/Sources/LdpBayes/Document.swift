@@ -1,7 +1,8 @@
 import Foundation
 
-/// What a campaign asks for: answers that a model is learned from, or that a projection is fitted from, or how good a model is.
-enum Asks: String, CaseIterable { case model, moments, score }
+/// What a campaign asks for: answers that a model is learned from, or that a projection is fitted from, how good a model is, or what
+/// values people have, without a label.
+enum Asks: String, CaseIterable { case model, moments, score, statistics }
 
 /// A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed.
 public struct Campaign: Sendable {
@@ -13,7 +14,7 @@ public struct Campaign: Sendable {
     public var title: String { authored.title }
     /// For people, like ``title``.
     public var purpose: String { authored.purpose }
-    /// The class to learn.
+    /// The class to learn; without a label one class, the empty text.
     public var label: Label { authored.label }
     /// The features that a record has.
     public var features: [Feature] { authored.features }
@@ -84,12 +85,17 @@ struct Authored {
         if fields.raw("gateway") != nil { throw failure("no-relay", "its answers go sealed by a relay, and this client seals none") }
         title = try fields.name("title")
         purpose = try fields.text("purpose", longest: longestPurpose) ?? ""
-        let asks = try fields.choice("asks", else: Asks.model)
-        let isPlain = asks == .model
-        let label = try Fields.read(fields.raw("label"), "label") { fields in
-            _ = try fields.optionalWhole("weight", 0...mostWeight)
-            return Label(name: try fields.name("name"), classes: try fields.declared("classes", most: mostClasses))
-        }
+        let described = fields.raw("label")
+        let asks = try fields.choice("asks", else: described == nil ? Asks.statistics : .model)
+        try fields.require((asks == .statistics) == (described == nil), "asks", "must be statistics without a label, and only then")
+        let isPlain = asks == .model || asks == .statistics
+        let label =
+            try described.map { value in
+                try Fields.read(value, "label") { fields in
+                    _ = try fields.optionalWhole("weight", 0...mostWeight)
+                    return Label(name: try fields.name("name"), classes: try fields.declared("classes", most: mostClasses))
+                }
+            } ?? Label(name: "", classes: [""])
         let classes = label.classes.count
         let features = try fields.features("features", 1...mostFeatures, classes: classes, others: [label.name])
         try fields.require(asks != .moments || features.allSatisfy { $0.numbers != nil }, "features", "must be numbers")
@@ -110,7 +116,7 @@ struct Authored {
             return (try fields.positive("epsilon"), answers == .all)
         }
         let projection = try fields.raw("projection").map { value in
-            try fields.require(isPlain, "projection", "must be absent here")
+            try fields.require(asks == .model, "projection", "must be absent here")
             return try Fields.read(value, "projection") { try $0.projection(features, label, inStudy: study != nil) }
         }
         if asks != .score { try fields.absent("evaluation") }

@@ -7,7 +7,7 @@ public struct Label: Sendable {
     private let declared: Declared
     init(name: String, classes: [String]) { (self.name, self.classes, declared) = (name, classes, Declared(classes)) }
     /// The position of the class that a value means; nil for one that is not declared.
-    func index(of value: Meaning) -> Int? { declared[value] }
+    func index(of value: Meaning) -> Int? { if case .nothing = value { declared[""] } else { declared[value] } }
     func isLike(_ other: Label) -> Bool { [name].exact == [other.name].exact && classes.exact == other.classes.exact }
 }
 
@@ -74,9 +74,9 @@ struct Categories: Values {
     func wrong(with value: Meaning) -> String? { declared[value] == nil ? "is not declared" : nil }
 }
 
-/// Numbers, clipped to `low` and `high`; with `bins` they are discretised.
+/// Numbers, clipped to `low` and `high`; with `bins` they are discretised, in equal widths or between `edges`.
 struct Numbers: Values, Equatable {
-    let low: Double, high: Double, bins: Int?
+    let low: Double, high: Double, bins: Int?, edges: [Double]?
     var size: Int { bins ?? 2 }
     var numbers: Numbers? { self }
     var span: Double { high - low }
@@ -84,8 +84,8 @@ struct Numbers: Values, Equatable {
         let edges = ([low] + (1..<size).map(edge) + [high]).map(general)
         return (0..<size).map { "[\(edges[$0]), \(edges[$0 + 1])\($0 < size - 1 ? ")" : "]")" }
     }
-    private func edge(_ bin: Int) -> Double { low + span * Double(bin) / Double(size) }
-    /// The bin of a number, of equal width and half-open.
+    private func edge(_ bin: Int) -> Double { edges?[bin] ?? low + span * Double(bin) / Double(size) }
+    /// The bin of a number, half-open.
     func index(of value: Meaning) -> Int? {
         guard let number = value.number else { return nil }
         return (1..<size).first { number < edge($0) }.map { $0 - 1 } ?? size - 1
@@ -111,9 +111,9 @@ extension Feature {
         "continuous": (
             { fields, name in
                 let missing = try fields.truth("missing") != false
-                return try fields.numbers(name, missing: missing, bins: try fields.optionalWhole("bins", 2...mostValues))
+                return try fields.binned(name, missing: missing, bins: try fields.optionalWhole("bins", 2...mostValues))
             },
-            { try $0.numbers($1, missing: true, bins: try $0.whole("bins", 2...mostValues)) }
+            { try $0.binned($1, missing: true, bins: try $0.whole("bins", 2...mostValues)) }
         ),
     ]
 }
@@ -137,8 +137,16 @@ extension Fields {
         try require(!(try truth("ordered") == true && listed), "ordered", "'missing' has no place in an order")
         return Feature(name: name, missing: said != false && !listed, values: Categories(values))
     }
-    func numbers(_ name: String, missing: Bool, bins: Int?) throws -> Feature {
-        let numbers = Numbers(low: try number("low"), high: try number("high"), bins: bins)
+    fileprivate func binned(_ name: String, missing: Bool, bins: Int?) throws -> Feature {
+        guard raw("edges") != nil else { return try numbers(name, missing: missing, bins: bins) }
+        let edges = try row("edges", try present(bins, "bins") + 1)
+        let feature = try numbers(name, missing: missing, bins: bins, edges: edges)
+        let rise = zip(edges, edges.dropFirst()).allSatisfy { $0 < $1 }
+        try require(rise && edges.first == feature.numbers?.low && edges.last == feature.numbers?.high, "edges", "must rise from low to high")
+        return feature
+    }
+    func numbers(_ name: String, missing: Bool, bins: Int?, edges: [Double]? = nil) throws -> Feature {
+        let numbers = Numbers(low: try number("low"), high: try number("high"), bins: bins, edges: edges)
         // Squares of their distance, which variances are made of, are still doubles.
         try require(1e-150...1e150 ~= numbers.span, "high", "must be above low, by 1e-150 to 1e150")
         let step = max(abs(numbers.low), abs(numbers.high)).ulp

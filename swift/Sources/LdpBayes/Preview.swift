@@ -32,7 +32,7 @@ public struct Preview: Sendable, CustomStringConvertible {
     private func rounded(_ chance: Double) -> String { String(format: "%.3f", chance) }
     /// Of a record of a class, nil where that is not known. Throws nothing, whatever the record holds.
     init(_ campaign: Campaign, _ record: Record, _ label: Any?) {
-        let classIndex = label.flatMap { campaign.label.index(of: Meaning($0)) }
+        let classIndex = campaign.label.index(of: Meaning(label))
         var chances: [Int: Double] = [:]
         for pool in campaign.pools {
             let all = Double(pool.reduce(0) { $0 + $1.weight })

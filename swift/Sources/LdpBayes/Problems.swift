@@ -13,8 +13,9 @@ func problems(_ campaign: Campaign, _ record: Record, _ label: Any?) -> [Problem
     let unknown = record.names.filter { !known.exact.contains(ExactText($0)) }
     let given = label.map(Meaning.init)
     let isDeclared = given.map { campaign.label.index(of: $0) != nil } ?? true
+    let (name, classes) = (campaign.label.name, campaign.label.classes)
     let undeclared = Problem(
-        feature: campaign.label.name, wrong: "\(given?.shown ?? "") is not declared", right: "one of \(listed(campaign.label.classes))")
+        feature: name, wrong: "\(given?.shown ?? "") is not declared", right: name.isEmpty ? "no label" : "one of \(listed(classes))")
     return unusable + unknown.map { Problem(feature: $0, wrong: "is no feature of the campaign", right: "one of \(listed(known))") }
         + (isDeclared ? [] : [undeclared])
 }

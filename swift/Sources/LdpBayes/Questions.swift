@@ -4,6 +4,8 @@ enum QuestionKind: String, CaseIterable {
     case label, pair
     /// A number and its square, by class; the product of two numbers.
     case value, square, product
+    /// The values of two features, in a campaign without a label.
+    case joint
     /// Whether a model says the record's class; where its score lies, with the class.
     case right, score
 }
@@ -12,7 +14,7 @@ enum QuestionKind: String, CaseIterable {
 /// is drawn.
 struct Question {
     let index: Int, kind: QuestionKind
-    /// The feature that it is about, and of a product the other one.
+    /// The feature that it is about, and of a product or a joint the other one.
     let feature: String?, other: String?
     let group: Int, mechanism: Mechanism, epsilon: Double, weight: Int
     let encoding: Encoding
@@ -29,12 +31,13 @@ extension Fields {
             let kind = try fields.choice("kind") as QuestionKind
             let encoding = try fields.choice("encoding") as Encoding
             let groups = authored.evaluation == nil ? authored.asked.count : 0
-            let group = try fields.whole("group", kind == .product ? groups + 1...groups + mostProducts : 0...groups)
-            // The label (group 0) names nothing, a product two features, any other question the feature of its group.
+            let isOfTwo = kind == .product || kind == .joint
+            let group = try fields.whole("group", isOfTwo ? groups + 1...groups + mostProducts : 0...groups)
+            // The label (group 0) names nothing, a product and a joint two features, any other question the feature of its group.
             let names = (try fields.text("feature"), try fields.text("other"))
             let (feature, other) = (authored.feature(names.0), authored.feature(names.1))
-            let wanted = group > 0 && kind != .product ? ExactText(authored.asked[group - 1].name) : nil
-            let isRight = kind == .product ? feature != nil && other != nil : names.0.map { ExactText($0) } == wanted && names.1 == nil
+            let wanted = group > 0 && !isOfTwo ? ExactText(authored.asked[group - 1].name) : nil
+            let isRight = isOfTwo ? feature != nil && other != nil : names.0.map { ExactText($0) } == wanted && names.1 == nil
             try fields.require(isRight, "feature", "is not what the group is about")
             let cells = authored.cells(kind, encoding, feature, other)
             let domainSize = try fields.whole("domain_size", 1...mostCells)
@@ -90,7 +93,10 @@ extension Authored {
         case (.right, .index): return evaluation == nil ? nil : 2
         case (.score, .index): return evaluation.map { $0.places * classes }
         case (.pair, .index): return isNumber ? nil : feature.map { $0.cells * classes }
-        case (.label, .index): return feature == nil && evaluation == nil ? classes : nil
+        case (.joint, .index):
+            let isPossible = asks == .statistics && !isNumber && other?.moments == nil
+            return isPossible ? feature!.cells * other!.cells : nil
+        case (.label, .index): return feature == nil && evaluation == nil && asks != .statistics ? classes : nil
         case (_, .index): return nil
         case (.value, _) where isNumber: size = classes
         case (.square, _) where isNumber && asks != .moments: size = classes

@@ -8,7 +8,7 @@ private let retryableCodes: Set = [
 ]
 // Final when they are heard twice, a day apart by this device's clock: a server may have been wrong about the time, or about itself.
 private let (terminal, twiceCodes): (Set, Set) = ([404, 409, 410, 451], ["campaign-closed", "campaign-full", "window-over"])
-private let (gone, conflict) = (410, "conflicting-report")  // at once: a deletion, and what is wrong with the bytes
+private let gone = 410  // at once: a deletion
 private let (poison, tooLarge): (Set, Int) = ([400, 415, 422], 413)
 
 /// The reports of one campaign that are due, and where they go.
@@ -74,7 +74,7 @@ extension Entry {
         let isFinal = rejected.map { rejected in ids.allSatisfy { rejected[$0].map(twiceCodes.contains) == true } } ?? isWhole
         // No answer leaves what was heard as it is, any other one ends it; a clock that was set back hears it anew.
         if answer != nil { heard = isFinal ? min(heard ?? now, now) : nil }
-        let isSecond = isFinal && (status == gone || code == conflict || heard.map { now.timeIntervalSince($0) >= secondWord } == true)
+        let isSecond = isFinal && (status == gone || heard.map { now.timeIntervalSince($0) >= secondWord } == true)
         if ids.count > 1, isPoison {
             // One at a time from now on: the one that cannot be taken is then alone.
             (most, attempts, due, problem) = (1, 0, now, reason(of: answer))

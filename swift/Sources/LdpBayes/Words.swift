@@ -54,7 +54,8 @@ private let policy =
 func explained(_ campaign: Campaign, _ url: String) -> Explanation {
     let told: [String: Sentence.Parameter] = [
         "answers": .number(campaign.pools.count), "questions": .number(campaign.questions.count),
-        "label": .text(plain(campaign.label.name)), "epsilon": .text(written(campaign.realisedEpsilon)),
+        "label": .text(plain(campaign.label.name.isEmpty ? campaign.title : campaign.label.name)),
+        "epsilon": .text(written(campaign.realisedEpsilon)),
     ]
     // A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more.
     let others = Int(Double(people) * exp(-campaign.realisedEpsilon))
@@ -75,10 +76,12 @@ extension Campaign {
         case .right: return "whether the model is right about \(label)"
         case .score: return "what the model says of \(label), and \(label)"
         case .label: return label
-        case .value, .square: return "\(question.feature!) (\(question.kind.rawValue)) and \(label)"
-        case .pair, .product: return "\(question.feature!) and \(question.other ?? label)"
+        case .value, .square: return beside("\(question.feature!) (\(question.kind.rawValue))", label)
+        case .pair, .product, .joint: return beside(question.feature!, question.other ?? label)
         }
     }
+    /// With the label, where there is one.
+    private func beside(_ words: String, _ label: String) -> String { label.isEmpty ? words : "\(words) and \(label)" }
     /// What a payload claims; it is noise as well as truth, and nobody can tell which.
     func said(_ question: Question, _ payload: [UInt8]) -> String {
         let mechanism = question.mechanism
@@ -100,9 +103,12 @@ extension Campaign {
         if question.kind == .label { return classes[cell] }
         if question.kind == .right { return cell == 1 ? "right" : "wrong" }
         if question.encoding == .sign { return end(question, cell / signs(question), cell % signs(question)) }
-        let (value, name) = (cell / classes.count, classes[cell % classes.count])
-        if let evaluation = authored.evaluation { return "\(evaluation.names[value]), \(name)" }
-        return "\(authored.feature(question.feature)!.cellNames[value]), \(name)"
+        if question.kind == .joint {
+            let (names, others) = (authored.feature(question.feature)!.cellNames, authored.feature(question.other)!.cellNames)
+            return "\(names[cell / others.count]), \(others[cell % others.count])"
+        }
+        let names = authored.evaluation?.names ?? authored.feature(question.feature)!.cellNames
+        return at(question, cell % classes.count, names[cell / classes.count])
     }
     /// Places of a `sign` question for each class (of a product: in all): 2, and a last one if it may be missing.
     func signs(_ question: Question) -> Int { question.mechanism.domainSize / (question.kind == .product ? 1 : label.classes.count) }
@@ -112,7 +118,7 @@ extension Campaign {
     }
     /// With the class of a cell; a product is of none.
     private func at(_ question: Question, _ cell: Int, _ words: String) -> String {
-        question.kind == .product ? words : "\(words), \(label.classes[cell])"
+        question.kind == .product || label.name.isEmpty ? words : "\(words), \(label.classes[cell])"
     }
     /// The truth behind a question about moments: its feature's number, or those of a product's two.
     func truth(_ question: Question, _ label: Int, _ numbers: [Double?]) -> String {
@@ -126,7 +132,8 @@ extension Campaign {
         let words = question.encoding == .moment ? label.classes[place] : cell(question, place)
         let others = question.mechanism.domainSize - 1
         let parts = [
-            question.kind == .product ? general(value) : "\(general(value)) at \(words)", others > 0 ? "0 at \(others) others" : nil,
+            question.kind == .product || words.isEmpty ? general(value) : "\(general(value)) at \(words)",
+            others > 0 ? "0 at \(others) others" : nil,
             "noise of scale \(general(noise)) is added to each",
         ]
         return parts.compactMap { $0 }.joined(separator: "; ")

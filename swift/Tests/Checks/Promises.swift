@@ -400,9 +400,9 @@ final class Promises {
         }
         try promise("what is wrong with the bytes is final at once") { place in
             try queue(place)
-            let conflict = problem(409, "conflicting-report")
-            try hears(place, 0, { conflict }, queued: 0)
-            try equal(try campaign(place).status().dropped, ["conflicting-report": 1])
+            let wrong = problem(422, "malformed-upload")
+            try hears(place, 0, { wrong }, queued: 0)
+            try equal(try campaign(place).status().dropped, ["malformed-upload": 1])
         }
         try promise("no report expires before it could hear its second word") { place in
             try queue(place)

@@ -1,5 +1,6 @@
 """The sample files and the commands of the deployment guide: each is read by the program it is for."""
 
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ldp_aggregator.cli.program import parse
 from ldp_aggregator.issuer.__main__ import make_parser as make_issuer_parser
@@ -24,7 +26,8 @@ from ldp_aggregator.service.settings import Limits, Settings, read_settings, var
 ROOT = Path(__file__).resolve().parents[3]
 COMMIT_SECONDS = 10
 """For the last commits, beyond the times to drain and to pause: docs/deployment.md says so."""
-GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "docs" / "deployment.md", *sorted((ROOT / "docs" / "deployment").glob("*.md")))
+GUIDE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 SYSTEMD = ROOT / "deploy" / "systemd"
 UNITS = sorted(SYSTEMD.glob("*.service"))
 MOST_EXPOSED = 20
@@ -84,10 +87,48 @@ def test_the_manifests_name_the_ports_the_paths_and_the_variables_that_there_are
     assert set() < set().union(*read) <= set(variables())
 
 
+PARSERS = {
+    "ldp-aggregator": parse,
+    "ldp-relay": make_relay_parser().parse_args,
+    "ldp-issuer": make_issuer_parser().parse_args,
+}
+
+
+def containers():
+    """The program and the words of every container: of the manifests, the compose file and the image."""
+    for path in sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml")):
+        for part in yaml.safe_load_all(path.read_text()):
+            for one in part["spec"].get("template", {}).get("spec", {}).get("containers", ()):
+                yield one["image"].partition(":")[0], one["args"]
+    for one in yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"].values():
+        if one["image"] in PARSERS and "command" in one:
+            yield one["image"], one["command"]
+    for stage in (ROOT / "deploy" / "Dockerfile").read_text().split("\nFROM ")[1:]:
+        found = re.findall(r"^(?:ENTRYPOINT|CMD) (\[.*\])$", stage, re.MULTILINE)
+        if len(found) == 2:
+            yield json.loads(found[0])[0], json.loads(found[1])
+
+
+def test_every_container_is_started_with_flags_that_its_program_knows():
+    found = list(containers())
+    assert {program for program, _ in found} == set(PARSERS)
+    assert len(found) == 6
+    for program, words in found:
+        assert PARSERS[program](words)
+
+
+def test_every_target_of_the_image_has_a_lock_of_its_own_and_every_hash():
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    for target in ("aggregator", "relay", "issuer"):
+        assert re.search(rf"^FROM base AS {target}$", text, re.MULTILINE)
+        lock = (ROOT / "deploy" / "image" / f"{target}.txt").read_text()
+        assert len(re.findall(r"^\S+==", lock, re.MULTILINE)) == len(re.findall(r"==\S+ \\\n    --hash=sha256:", lock))
+
+
 def started(unit):
     """The words of what a unit starts, as systemd gives them to the program; of its folders these."""
     line = re.search(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)[1]
-    return shlex.split(line.replace("%%", "%").replace("$$", "$"))
+    return [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line) if word != "$OPTIONS"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -95,12 +136,7 @@ def test_a_unit_starts_its_program_with_flags_it_knows(unit):
     program, *words = started(unit)
     if program == "/bin/sh":
         program, *words = shlex.split(words[1].removeprefix("exec "))
-    parsers = {
-        "ldp-aggregator": parse,
-        "ldp-relay": make_relay_parser().parse_args,
-        "ldp-issuer": make_issuer_parser().parse_args,
-    }
-    assert parsers[Path(program).name](words)
+    assert PARSERS[Path(program).name](words)
 
 
 @pytest.mark.parametrize("unit", [*UNITS, *sorted(SYSTEMD.glob("*.timer"))], ids=lambda unit: unit.name)

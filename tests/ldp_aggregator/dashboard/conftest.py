@@ -96,7 +96,8 @@ class Dashboard:
         ages = ("young", "medium", "old")
         for person in range(people):
             record = {"age": ages[person % 3], "income": person * 997 % 200_000, "hours": person % 100}
-            reports = perturb(campaign, record, campaign.label.classes[person % 2], coins=coins)
+            label = campaign.label.names[person % len(campaign.label.names)]
+            reports = perturb(campaign, record, label, coins=coins)
             upload = decode_upload(encode_upload(reports, campaign), campaign)
             await self.store.count([Submission(campaign, upload)])
 

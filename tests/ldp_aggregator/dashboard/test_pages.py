@@ -97,6 +97,33 @@ async def test_one_campaign_that_cannot_be_read_hides_no_other(dashboard, monkey
     assert "Not measured" in await dashboard.page(good)
 
 
+async def test_without_a_label_pages_speak_of_answers_and_no_model_is_offered(dashboard):
+    campaign = await dashboard.publish(label=None, pairs=[["age", "income"]])
+    people = await dashboard.people_page(campaign)
+    assert "averages of numbers, over all devices together. No model is made of it." in people
+    assert "The model, which it downloads" not in people
+    assert "missed_payment" not in people
+    for reports in (0, 900):
+        await dashboard.answer(campaign, reports)
+        page = await dashboard.page(campaign)
+        assert "/train" not in page
+        assert ">Models<" not in page
+        assert "Is it healthy?" in page
+        assert "How good is the model?" not in page
+        assert "No device has answered yet." in page or reports
+    assert (await dashboard.get(f"/campaigns/{campaign.id}/model"))[0] == 404
+    for key in re.findall(r'href="\?feature=(\w+)"', page):
+        page += await dashboard.page(campaign, f"?feature={key}")
+    for found in ("age", "income", "hours", "age and income"):
+        assert f'aria-label="Table of {found}"' in page
+    assert "Shares of 3 features" in page
+    assert "Standard deviation: " in page
+    assert "Median: " in page
+    assert '<th scope="col">Class</th>' not in page
+    status, text = await dashboard.act(campaign, "train")
+    assert (status, "has no label to learn a model of; what it tells is in its estimates" in text) == (409, True)
+
+
 async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
     campaign = await dashboard.publish()
     status, text = await dashboard.act(campaign, "train")

@@ -114,7 +114,7 @@ PUBLISHED = {
 def truth_of(campaign: Campaign, frame, labels) -> dict[str, np.ndarray]:
     """P(c) E[v | c] of the whole population, for v the value and the square as they are asked."""
     t = rescaled(campaign.features[0], numbers(frame["x"]))
-    members = np.array([labels == name for name in campaign.label.classes])
+    members = np.array([labels == name for name in campaign.label.names])
     return {VALUE: (members * t).mean(axis=1), SQUARE: (members * (2 * t * t - 1)).mean(axis=1)}
 
 
@@ -130,7 +130,7 @@ def resampled(campaign: Campaign, frame, labels, users: int, runs: int, seed: in
     return (estimate(campaign, tally) for tally in tallies)
 
 
-@pytest.fixture(params=[2, 10], ids=["2-classes", "10-classes"])
+@pytest.fixture(params=[2, 10, 1], ids=["2-classes", "10-classes", "no-label"])
 def classes(request) -> int:
     return request.param
 
@@ -162,6 +162,7 @@ def test_sums_of_values_and_squares_have_no_bias_the_stated_variance_and_interva
         assert 0.93 <= covered <= 0.97, kind
 
 
+@pytest.mark.parametrize("classes", [2, 10])
 @pytest.mark.parametrize(("continuous", "epsilon"), PUBLISHED)
 def test_measured_variances_are_those_of_the_table(make_campaign, continuous, epsilon, classes):
     """Everybody at t = 0.7, classes equally frequent; within 5 % (the rounding of the table included).

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation import posterior as tables
+from ldp_aggregator.estimation.independence import p_value
 from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
-from ldp_aggregator.learning.independence import p_value
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.schema import Label

@@ -4,11 +4,12 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import time
 import tomllib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from drafts import draft, text
@@ -21,6 +22,7 @@ from ldp_protocols.tokens import REQUEST_BYTES, REQUEST_TYPE
 
 pytest.importorskip("gmpy2")
 
+from ldp_aggregator.issuer.issuing import make_issuer_key
 from ldp_aggregator.issuer.service import Service, _answering
 
 PORTS = re.compile(r"signs at http://127.0.0.1:(\d+)/token-request, watched at http://127.0.0.1:(\d+)")
@@ -233,3 +235,15 @@ def test_with_a_key_for_relays_it_shows_both_and_signs_one_of_each_for_a_person(
         document = tmp_path / "campaign.json"
         document.write_bytes(campaign.document)
     assert "has another key" in Issuer(tmp_path, "--document", str(document)).refusal()
+
+
+def test_files_that_are_not_what_they_are_named_as_are_refused_and_left_alone(tmp_path):
+    """The same key twice, and a database of another program, whose tables it would stand among."""
+    key = tmp_path / "issuer.pem"
+    make_issuer_key(key)
+    assert "make another key for relays" in Issuer(tmp_path, "--relay-key", str(key)).refusal()
+    with closing(sqlite3.connect(tmp_path / "people.sqlite")) as other:
+        other.execute("CREATE TABLE reports (id)")
+    before = (tmp_path / "people.sqlite").read_bytes()
+    assert "is a database of another program" in Issuer(tmp_path).refusal()
+    assert (tmp_path / "people.sqlite").read_bytes() == before

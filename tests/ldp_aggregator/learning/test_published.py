@@ -49,7 +49,9 @@ def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete, continuou
 
 def test_answers_all_add_up_over_the_groups_and_their_crowd_is_that_of_the_smallest_group():
     one, everything = compiled(), compiled(privacy={"answers": "all", "discrete": "de"})
-    assert any("basic composition" in condition for condition in published_guarantee(everything, 100_000).conditions)
+    assert any(
+        "composition over what" in condition for condition in published_guarantee(everything, 100_000).conditions
+    )
     assert not any("composition" in condition for condition in published_guarantee(one, 100_000).conditions)
     assert devices_counted(one, [5, 7, 2, 3]) == 17
     assert devices_counted(everything, [5, 7, 2, 3]) == 5
@@ -263,7 +265,7 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said():
     privacy = {"answers": "all", "discrete": "de", "release_every": every}
     campaign = compiled(2.0, features=[text("age", "young", "old")], privacy=privacy)
     found = published_guarantee(campaign, 10 * every, delta=delta)
-    assert 0.5 < found.epsilon < campaign.realised_epsilon - 0.5, "the bound says something here"
+    assert 0.4 < found.epsilon < campaign.realised_epsilon - 0.5, "the bound says something here"
     ratio = math.exp(campaign.realised_epsilon / 2)
     alone = [[shuffled_counts(cells, ratio, [1] * (every - 1), own) for own in (0, 1)] for cells in (2, 4)]
     pairs = [np.array([[one[state], other[state]] for state in one]) for one, other in alone]

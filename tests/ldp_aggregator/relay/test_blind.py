@@ -11,7 +11,7 @@ import pytest
 from holding import Failing
 
 from ldp_aggregator.relay import BATCH_HEADER, RELAY_POLICY, Mixing, Relay
-from ldp_aggregator.relay.blind import Arrival, Arrivals
+from ldp_aggregator.relay.blind import Arrival, Arrivals, sealed_report
 from ldp_client import MemoryStorage, StorageError
 from ldp_client.network.sealed import SealedAggregator
 from ldp_client.network.transport import PROBLEM_TYPE, Response
@@ -111,6 +111,14 @@ def test_nothing_leaves_before_the_least_batch_is_there_and_then_all_of_it_in_on
     }
     assert sorted(gate.forwarded[0]) == sorted(bodies)
     assert relay.gathering() == 0
+
+
+def test_what_is_sealed_to_any_of_the_campaigns_keys_is_taken(draft, code_of):
+    key = f"{GATEWAY.key} 2027-06-01T00:00:00Z {replace(GATEWAY, key_id=7).key}"
+    gateway = Campaign.compile({**draft, "gateway": {"key": key}}).gateway
+    for key_id in (5, 7):
+        assert sealed_report(seal_header(key_id, 1) + bytes(100), gateway, {107})
+    assert code_of(DocumentError, sealed_report, seal_header(6, 1) + bytes(100), gateway, {107}) == "malformed-sealed"
 
 
 def test_the_order_of_a_batch_is_drawn(build, gate):

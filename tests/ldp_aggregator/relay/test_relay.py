@@ -3,7 +3,16 @@ a file that another process really holds, a thread that does, and a server that 
 """
 
 import inspect
+import json
+import re
+import socket
+import subprocess
+import sys
 import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from holding import PATIENCE, code_of, held, returned, silent_server
@@ -93,3 +102,71 @@ def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_tim
     assert first.is_alive()
     answer.set()
     first.join(PATIENCE)
+
+
+@pytest.mark.parametrize("text", [None, b"", b"\xc4", b"two\nlines"])
+def test_a_file_without_a_token_is_named_before_it_listens(text, campaign, tmp_path, capsys):
+    path = tmp_path / "token"
+    if text is not None:
+        path.write_bytes(text)
+    line = ["http://127.0.0.1:1", campaign.id, "--storage", str(tmp_path / "relay.db"), "--token-file", str(path)]
+    assert main(line) == WRONG_USAGE
+    assert f"--token-file {path} " in capsys.readouterr().err
+    assert not (tmp_path / "relay.db").exists()
+
+
+class Documents(BaseHTTPRequestHandler):
+    """Answers with a document, whatever is asked."""
+
+    def __init__(self, document, *arguments):
+        self.document = document
+        super().__init__(*arguments)
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self.document)))
+        self.end_headers()
+        self.wfile.write(self.document)
+
+    def log_message(self, *_):
+        """Silent."""
+
+
+def status_of(address):
+    try:
+        with urlopen(address, timeout=20) as answer:
+            return answer.status
+    except HTTPError as refused:
+        refused.close()
+        return refused.code
+
+
+def test_a_relay_waits_for_an_aggregator_that_is_not_up_says_so_in_its_log_and_forwards_nothing_meanwhile(
+    campaign, tmp_path
+):
+    """Its doors are open: devices are told to come back, and whoever watches it that it is not ready."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        place = bound.getsockname()
+    url = f"http://127.0.0.1:{place[1]}"
+    line = [sys.executable, "-m", "ldp_aggregator.relay", url, campaign.id, "--storage", str(tmp_path / "relay.db")]
+    line += ["--port", "0", "--operations-port", "0", "--least-batch", "2"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            told = process.stdout.readline()
+            ports = re.search(r"^waiting for the aggregator, relaying on (\S+), watched on (\S+)$", told)
+            first = json.loads(process.stderr.readline())
+            assert (first["level"], first["event"]) == ("warning", "waiting for the aggregator")
+            assert url.removeprefix("http://") in first["reason"]
+            asked = {f"http://{ports[2]}/healthz": 200, f"http://{ports[2]}/readyz": 503}
+            for address, status in {**asked, f"http://{ports[1]}/v1/campaigns/{campaign.id}": 503}.items():
+                assert status_of(address) == status
+            with HTTPServer(place, partial(Documents, campaign.document)) as aggregator:
+                aggregator.handle_request()
+                told = json.loads(process.stderr.readline())
+            assert told["event"] == "the aggregator is there"
+            assert status_of(f"http://{ports[2]}/readyz") == 200
+        finally:
+            process.terminate()
+            assert [json.loads(line)["event"] for line in process.stderr] == ["stopping", "stopped"]
+            assert process.wait(20) == 0

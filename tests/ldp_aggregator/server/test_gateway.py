@@ -42,12 +42,22 @@ def test_a_key_is_known_by_all_of_it_and_not_by_the_byte_that_names_it():
     here = gateway_of(SEED)
     others = (gateway_of(sha256(b"%d" % number).digest()) for number in count())
     alike = next(other for other in others if other.key_id == here.key_id)
-    assert not keys.lacks(here)
-    assert keys.lacks(alike)
-    assert not GatewayKeys((SEED,), elsewhere=True).lacks(alike)
+    assert not keys.lacks([here])
+    assert keys.lacks([alike])
+    assert not GatewayKeys((SEED,), elsewhere=True).lacks([alike])
     keys.check_receivable(cell_campaign(gateway=here.to_json()))
     with pytest.raises(DraftError, match="is none of the 1 that"):
         keys.check_receivable(cell_campaign(gateway=alike.to_json()))
+
+
+def test_a_campaign_of_several_keys_is_published_where_all_of_them_are():
+    seeds = (SEED, bytes(range(32)))
+    first, second = map(gateway_of, seeds)
+    campaign = cell_campaign(gateway={"key": f"{first.key} 2027-06-01T00:00:00Z {second.key}"})
+    GatewayKeys(seeds).check_receivable(campaign)
+    for seed in seeds:
+        with pytest.raises(DraftError, match="one of its keys is none of the 1 that"):
+            GatewayKeys((seed,)).check_receivable(campaign)
 
 
 async def test_who_hangs_up_while_his_upload_is_opened_stops_nobody():
@@ -108,11 +118,11 @@ def test_a_file_that_is_read_again_opens_with_its_keys_alone_and_a_wrong_one_cha
     path.write_bytes((tmp_path / "first").read_bytes())
     settings = Settings(gateway_key=path)
     keys = GatewayKeys.of(settings)
-    assert (keys.lacks(first), keys.lacks(second)) == (False, True)
+    assert (keys.lacks([first]), keys.lacks([second])) == (False, True)
     path.write_bytes((tmp_path / "second").read_bytes())
     keys.read_again(settings)
-    assert (keys.lacks(first), keys.lacks(second)) == (True, False)
+    assert (keys.lacks([first]), keys.lacks([second])) == (True, False)
     path.write_text("no key")
     with pytest.raises(LdpError):
         keys.read_again(settings)
-    assert (keys.lacks(first), keys.lacks(second)) == (True, False)
+    assert (keys.lacks([first]), keys.lacks([second])) == (True, False)

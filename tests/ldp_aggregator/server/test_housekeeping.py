@@ -185,6 +185,23 @@ async def test_each_open_campaign_is_named_whose_gateways_key_this_process_does_
     assert found.id not in told
 
 
+async def test_of_several_keys_one_is_missed_until_thirty_days_after_the_next_ones_time(store, clock):
+    """Then nothing is sealed to it that still comes, and it may be destroyed."""
+    old, new = (bytes([number]) * 32 for number in (1, 2))
+    start = (clock() + timedelta(days=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    gateway = {"key": f"{gateway_of(old).key} {start} {gateway_of(new).key}"}
+    campaign = await publish(store, title="two keys", gateway=gateway)
+
+    async def missing(*seeds):
+        return await missing_keys(store, await store.campaigns(), GatewayKeys(seeds), {})
+
+    for days, needs_old in ((0, True), (34.9, True), (0.2, False)):
+        clock.step(days * DAY)
+        assert await missing(old, new) == set()
+        assert await missing(new) == ({campaign.id} if needs_old else set())
+        assert await missing(old) == {campaign.id}
+
+
 async def test_each_open_campaign_is_named_that_no_directory_of_the_publishers_names(store, tmp_path, clock):
     signed, unsigned, closed = [await publish(store, title=title) for title in "abc"]
     await store.close_campaign(closed.id)

@@ -178,6 +178,8 @@ def test_liars_are_an_assumption_and_never_fine(facts, mood, text, says):
         (FEW, "Too little to tell", "About 1,500 more devices are needed."),
         (replace(FEW, top=None), "Nothing yet", "About 1,500 more devices are needed."),
         (replace(TOLD, top=None, has_model=False), "Sums", "They prepare another campaign."),
+        (replace(TOLD, top=None, has_model=False, shares=3), "Shares of 3 features", "60,000 answers counted"),
+        (replace(FEW, top=None, has_model=False, shares=3), "Too little to tell", "About 1,500 more devices"),
         (replace(TOLD, told=("“yes” at 43.1 %", "38 to 48 %.")), "“yes” at 43.1 %", "38 to 48 %."),
     ],
 )

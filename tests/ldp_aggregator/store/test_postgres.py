@@ -2,15 +2,19 @@
 
 import asyncio
 import itertools
+import json
 import secrets
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 from cells import cell_report, cells_of, count, publish, submission
+from keep_store import has_all
+from postgres import database as new_database
 
-from ldp_aggregator.store import Outcome, StoreError, open_store
+from ldp_aggregator.store import Outcome, StoreError, open_store, postgres_sessions
 from ldp_aggregator.store import postgres as postgres_store
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.store.decisions import bar_of, gather, refuse_uploads
@@ -18,7 +22,9 @@ from ldp_aggregator.store.postgres import PostgresStore
 from ldp_aggregator.store.postgres_sessions import PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.checks import change
-from ldp_aggregator.store.sql.tables import VERSION
+from ldp_aggregator.store.sql.tables import EARLIER, VERSION
+
+STORES = Path(__file__).resolve().parents[2] / "stores"
 
 
 async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):
@@ -439,3 +445,73 @@ async def test_what_another_try_may_not_meet_is_tried_again_until_time_is_over(s
     with pytest.raises(StoreError):
         await store._sessions.run(lambda db: fails(db, 1))
     assert len(tries) == 1, "whoever waits is better told to come back"
+
+
+@pytest.fixture
+async def kept():
+    """A function: the address of a database that has the store of a version."""
+    with new_database() as empty:
+
+        async def filled(version):
+            connection = await asyncpg.connect(empty.address)
+            await connection.execute((STORES / str(version) / "database.sql").read_text(encoding="utf-8"))
+            await connection.close()
+            return empty.address
+
+        yield filled
+
+
+async def schemas(address):
+    connection = await asyncpg.connect(address)
+    found = await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'ldp%' ORDER BY nspname")
+    await connection.close()
+    return [row[0] for row in found]
+
+
+@pytest.mark.parametrize("version", [*EARLIER, VERSION])
+async def test_a_store_of_an_earlier_version_has_all_that_it_had_and_can_be_gone_back_from_until_it_has_written(
+    version, kept, tmp_path
+):
+    address = await kept(version)
+    ids = json.loads((STORES / str(version) / "campaigns.json").read_text(encoding="utf-8"))
+    if version != VERSION:
+        with pytest.raises(StoreError, match=f"has version {version}"):
+            await open_store(tmp_path, address, read_only=True)
+        store = await PostgresStore.open(address)
+        assert await schemas(address) == ["ldp_aggregator", f"ldp_aggregator_{version}"]
+        await store.take_back()
+        await store.close()
+        assert await schemas(address) == ["ldp_aggregator"]
+    stores = await asyncio.gather(*(PostgresStore.open(address) for _ in range(3)))
+    try:
+        await has_all(stores[0], ids)
+        assert await stores[1].check() == []
+        with pytest.raises(StoreError, match="an instance runs on this database"):
+            await stores[2].take_back()
+    finally:
+        for store in stores[:2]:
+            await store.close()
+    with pytest.raises(StoreError, match="no way back"):
+        await stores[2].take_back()
+    await stores[2].close()
+
+
+@pytest.mark.parametrize("version", EARLIER)
+async def test_an_upgrade_waits_until_no_instance_runs_and_then_changes_all_or_nothing(version, kept, monkeypatch):
+    address = await kept(version)
+    for name in ("", f"ldp-aggregator {VERSION - 1}"):
+        running = await asyncpg.connect(address, server_settings={"application_name": name})
+        with pytest.raises(StoreError, match="an instance runs on this database; stop all of them first"):
+            await PostgresStore.open(address)
+        await running.close()
+
+    async def fails(*_):
+        raise asyncpg.DiskFullError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(postgres_sessions, "written", fails)
+        with pytest.raises(StoreError, match="no space left"):
+            await PostgresStore.open(address)
+    assert await schemas(address) == ["ldp_aggregator"]
+    await (await PostgresStore.open(address)).close()
+    assert await schemas(address) == ["ldp_aggregator", f"ldp_aggregator_{version}"]

@@ -17,6 +17,7 @@ import ldp_client.delivery.queue
 from ldp_client import Device, Event, MemoryStorage, Policy, StorageError, TransportError
 from ldp_client.delivery import sender
 from ldp_client.delivery.schedule import Idle, Place, Wait
+from ldp_client.manual import ManualDelivery
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Cancellation, Response
 from ldp_client.testing import Answer, FakeClock
@@ -48,7 +49,7 @@ def test_an_address_that_a_stricter_policy_refuses_stops_that_campaign_alone(joi
 
     clock.advance(stricter.policy.report_age)
     assert stricter.run_once(1e7)
-    assert insecure.fate == "expired"
+    assert insecure.status().fate == "expired"
     assert server.counted(campaign.id) == 0
 
 
@@ -78,7 +79,7 @@ def test_the_quota_of_the_quarantine_is_of_all_codes_together(join, server, all_
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
     device, _ = join(max_epsilon=4, answered=True)
     join(device=device, of=all_campaign, answered=True)
-    assert isinstance(device.next_task(600.0), Wait)
+    assert isinstance(ManualDelivery(device).next_task(600.0), Wait)
     clock.advance(86_400.0)
     assert device.run_once(1.0)
     assert clock.slept == []
@@ -91,15 +92,15 @@ def test_an_upload_that_ends_puts_off_the_same_persons_others_and_nobody_elses(j
     for person in persons:
         join(device=person, answered=True)
         join(device=person, of=all_campaign, answered=True)
-    assert isinstance(device.next_task(600.0), Wait)
+    assert isinstance(ManualDelivery(device).next_task(600.0), Wait)
     clock.advance(601)
     told = Response(200, {}, b'{"rejected": []}')
-    first = device.next_task(600.0)
-    device.on_result(first, told)
-    second = device.next_task(600.0)
+    first = ManualDelivery(device).next_task(600.0)
+    ManualDelivery(device).on_result(first, told)
+    second = ManualDelivery(device).next_task(600.0)
     assert {first.place.scope, second.place.scope} == {"ann", "bob"}
-    device.on_result(second, told)
-    assert 0 < device.next_task(600.0).seconds <= 600
+    ManualDelivery(device).on_result(second, told)
+    assert 0 < ManualDelivery(device).next_task(600.0).seconds <= 600
 
 
 @pytest.mark.parametrize("jump", [-365 * 86_400.0, -86_400.0, 86_400.0])
@@ -130,7 +131,7 @@ def test_what_can_no_longer_arrive_is_given_up_and_counted_in_time(join, server,
     assert part.status().queued == 1
     assert device.run_once(3 * 86_400.0)
     status = part.status()
-    assert (status.queued, status.dropped, status.sent, part.fate) == (0, {"expired": 1}, 0, "expired")
+    assert (status.queued, status.dropped, status.sent, part.status().fate) == (0, {"expired": 1}, 0, "expired")
     assert status.epsilon > 0
     assert [one.reply for one in device.sent()] == [None], "nobody has said anything of it"
     assert [event.kind for event in events if event.kind != "retry"] == ["queued", "dropped"]
@@ -150,9 +151,9 @@ def test_a_clock_that_was_wrong_when_the_answer_was_given_throws_nothing_away(jo
 
 def test_a_first_delay_is_drawn_once_and_survives_a_restart(join, tmp_path):
     device, _ = join(storage=tmp_path / "device.db", answered=True)
-    first = device.next_task(600)
+    first = ManualDelivery(device).next_task(600)
     assert 0 < first.seconds < 600
-    again = join(storage=tmp_path / "device.db", granted=False)[0].next_task(600)
+    again = ManualDelivery(join(storage=tmp_path / "device.db", granted=False)[0]).next_task(600)
     assert again.seconds == pytest.approx(first.seconds)
 
 
@@ -164,7 +165,7 @@ def test_a_storage_that_fails_is_left_alone_for_a_second_at_least_and_for_an_hou
         monkeypatch.setattr(sender, "jitter", lambda jitter=jitter: jitter)
         waits = []
         for _ in range(20):
-            task = device.next_task()
+            task = ManualDelivery(device).next_task()
             waits.append(task.seconds)
             device._install.clock.advance(task.seconds)
         assert least <= min(waits)
@@ -178,23 +179,23 @@ def test_whether_anything_is_due_is_asked_before_any_report_is_read(join, server
     assert not device.run_once(1)
     assert part.status().next_try == 60.0
     monkeypatch.delattr(ldp_client.delivery.queue.Outbox, "front")
-    assert isinstance(device.next_task(), Wait)
+    assert isinstance(ManualDelivery(device).next_task(), Wait)
 
 
 def test_a_host_with_its_own_network_code_drives_next_task_and_on_result(join, server, campaign):
     device, part = join()
-    assert device.next_task() == Idle()
+    assert ManualDelivery(device).next_task() == Idle()
     part.contribute(RECORD, "yes")
-    task = device.next_task()
-    assert part.fate == "waiting"
-    request = device.request(task)
-    assert part.fate == "on-its-way"
-    device.on_result(task, Response(503, {"retry-after": "30"}))
-    waiting = device.next_task()
+    task = ManualDelivery(device).next_task()
+    assert part.status().fate == "waiting"
+    request = ManualDelivery(device).request(task)
+    assert part.status().fate == "on-its-way"
+    ManualDelivery(device).on_result(task, Response(503, {"retry-after": "30"}))
+    waiting = ManualDelivery(device).next_task()
     assert waiting.seconds == pytest.approx(30, abs=1)
     assert device._install.sender._asked == {}, "what opens an answer is kept until it came, and no longer"
-    device.on_result(task, HttpTransport().send(request, 5))
-    assert device.next_task() == Idle()
+    ManualDelivery(device).on_result(task, HttpTransport().send(request, 5))
+    assert ManualDelivery(device).next_task() == Idle()
     assert server.counted(campaign.id) == 1
 
 
@@ -398,7 +399,7 @@ def test_a_queue_whose_reports_are_gone_is_put_away_and_stops_no_other(join, ser
             transaction.delete(key)
     join(device=device, of=all_campaign, answered=True)
     assert device.run_once(60)
-    assert (part.status().queued, device.scopes_waiting()) == (0, ())
+    assert (part.status().queued, ManualDelivery(device).scopes_waiting()) == (0, ())
     assert server.counted(all_campaign.id) == 4
 
 

@@ -4,13 +4,15 @@ import contextlib
 import json
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
 from records import RECORD
 
-from ldp_client import Device, MemoryStorage, Policy, RefusedError
+from ldp_client import Device, MemoryStorage, Policy, RefusedError, TransportError
+from ldp_client.manual import ManualDelivery
 from ldp_client.network.transport import Response
 from ldp_protocols import Campaign, LdpError
 from ldp_protocols.document.gateway import Gateway
@@ -115,7 +117,30 @@ def test_an_upload_is_sealed_with_the_first_cipher_of_the_document_and_has_one_h
     assert message[:4] == ("POST", "https", "collect.example.org", path)
     told = {"content-type": MEDIA_TYPE, "authorization": "PrivateToken x", "x-length": str(len(message.body))}
     assert told.items() <= dict(message.headers).items()
-    assert joined.fate == "arrived"
+    assert joined.status().fate == "arrived"
+
+
+def test_of_several_keys_each_try_is_sealed_to_that_of_its_time(gate, part, draft, clock):
+    first, second = gateway(1), replace(gateway(1), key_id=10)
+    start = datetime.fromtimestamp(clock.time(), timezone.utc).replace(microsecond=0) + timedelta(days=1)
+    campaign = Campaign.compile({**draft, "gateway": replace(first, later=((start, second),)).to_json()})
+    device, joined = part(of=campaign, answered=True)
+
+    def silence(request):
+        raise TransportError("unreachable")
+
+    gate.answer = silence
+    sealed_to = []
+    for days in (0, 0.9, 0.2):
+        clock.advance(days * 86400)
+        device.run_once(5)
+        sealed_to.append({request.body[0] for request in gate.requests})
+        gate.requests.clear()
+    assert sealed_to == [{9}, {9}, {10}]
+    gate.answer = None
+    clock.advance(86400)
+    assert device.run_once(5)
+    assert (gate.requests[-1].body[0], joined.status().fate) == (10, "arrived")
 
 
 def test_sealed_uploads_to_two_campaigns_share_no_connection_to_the_relay(gate, part, sealing, draft):
@@ -277,7 +302,7 @@ def test_whatever_else_was_not_sealed_is_tried_again(name, gate, part, clock):
     gate.answer = None
     clock.advance(7200)
     assert device.run_once(5)
-    assert joined.fate == "arrived"
+    assert joined.status().fate == "arrived"
 
 
 def test_a_refusal_that_was_sealed_is_the_gateways_own(gate, part):
@@ -347,19 +372,19 @@ def test_the_address_of_a_relay_is_checked_like_others_and_the_policy_may_allow_
 def test_an_app_that_sends_itself_hands_over_what_came_and_sends_again_what_it_forgot_meanwhile(gate, part, clock):
     storage = MemoryStorage()
     device, _ = part(storage=storage, answered=True)
-    answer = gate.send(device.request(device.next_task()), 1)
+    answer = gate.send(ManualDelivery(device).request(ManualDelivery(device).next_task()), 1)
     again, joined = part(storage=storage)
-    again.on_result(again.next_task(), answer)
+    ManualDelivery(again).on_result(ManualDelivery(again).next_task(), answer)
     assert joined.status().queued == 1
     clock.advance(7200)
-    task = again.next_task()
-    again.request(task)
-    again.on_result(task, answer)
+    task = ManualDelivery(again).next_task()
+    ManualDelivery(again).request(task)
+    ManualDelivery(again).on_result(task, answer)
     assert joined.status().problem == "not-the-gateway", "it answers another request"
     clock.advance(7200)
-    task = again.next_task()
-    again.on_result(task, gate.send(again.request(task), 1))
-    assert joined.fate == "arrived"
+    task = ManualDelivery(again).next_task()
+    ManualDelivery(again).on_result(task, gate.send(ManualDelivery(again).request(task), 1))
+    assert joined.status().fate == "arrived"
 
 
 def test_of_two_answers_under_way_each_is_opened_by_what_sealed_its_own_request(gate, part, draft):
@@ -368,12 +393,12 @@ def test_of_two_answers_under_way_each_is_opened_by_what_sealed_its_own_request(
     device, joined = part(answered=True)
     _, second = part(device=device, of=other, answered=True)
     parts = {one.id: one for one in (joined, second)}
-    early = device.next_task()
-    early_answer = gate.send(device.request(early), 1)
+    early = ManualDelivery(device).next_task()
+    early_answer = gate.send(ManualDelivery(device).request(early), 1)
     parts[early.place.campaign_id].withdraw(timeout=5)
-    late = device.next_task()
-    late_answer = gate.send(device.request(late), 1)
+    late = ManualDelivery(device).next_task()
+    late_answer = gate.send(ManualDelivery(device).request(late), 1)
     assert late.place != early.place
-    device.on_result(early, early_answer)
-    device.on_result(late, late_answer)
-    assert [one.fate for one in parts.values()] == ["arrived", "arrived"]
+    ManualDelivery(device).on_result(early, early_answer)
+    ManualDelivery(device).on_result(late, late_answer)
+    assert [one.status().fate for one in parts.values()] == ["arrived", "arrived"]

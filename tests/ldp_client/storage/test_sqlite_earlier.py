@@ -59,7 +59,7 @@ def test_its_ledger_and_its_consent_are_those_that_were_written(opened):
 def test_it_answers_no_second_time_and_the_queued_report_is_delivered_as_it_was(opened):
     device, part, transport = opened
     (waiting,) = device.export()["waiting"]
-    assert part.contribute({}, "no") == part.receipt()
+    assert part.contribute({}, "no") == device.ledger().receipt(part.id)
     assert device.run_once(30)
     (upload,) = transport.requests
     assert upload.url == f"{URL}/v1/campaigns/{CAMPAIGN}/reports"
@@ -67,7 +67,7 @@ def test_it_answers_no_second_time_and_the_queued_report_is_delivered_as_it_was(
     assert (block.question, block.ids.hex(), block.payloads.hex()) == tuple(
         waiting[one] for one in ("question", "id", "payload")
     )
-    assert part.fate == "arrived"
+    assert part.status().fate == "arrived"
     (sent,) = device.sent()
     assert sent.said.endswith(")")
 

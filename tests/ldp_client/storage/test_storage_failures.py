@@ -140,7 +140,7 @@ def test_a_file_without_write_permission_is_told(join, code_of):
             told = (code, status.contributed, status.consent, device.run_once(1))
             with pytest.raises(StorageError):
                 part.withdraw()
-            return told == ("storage-read-only", False, True, True) and not part.consented
+            return told == ("storage-read-only", False, True, True) and not part.status().consent
 
         (Path(folder) / "device.db").chmod(0o444)
         Path(folder).chmod(0o555)
@@ -199,6 +199,25 @@ def test_a_damaged_file_is_told_and_never_answers_again(join, server, campaign, 
     shutil.rmtree(tmp_path)
 
 
+def test_a_folder_without_write_permission_is_told_before_anybody_has_decided(join):
+    """Nobody is asked whom the disk could not remember, and the device's status says why."""
+    join(granted=False)[1].next_step()  # So that the child, who may not read everything, has imported what it needs.
+    with tempfile.TemporaryDirectory() as folder:
+        device, part = join(storage=Path(folder) / "device.db", granted=False)
+
+        def is_told():
+            if os.geteuid() == 0:
+                os.seteuid(65534)
+            told = (part.next_step(), part.decide(agreed=True), part.status().problem, device.status().problem)
+            of_another = device.scope("user-7").status().problem
+            code = "storage-read-only"
+            return (*told, of_another) == (("nothing", code), ("nothing", code), code, code, None)
+
+        Path(folder).chmod(0o555)
+        assert holds_in_a_child(is_told)
+        Path(folder).chmod(0o755)
+
+
 def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the_classifier(
     join, server, campaign, model, tmp_path, code_of
 ):
@@ -210,7 +229,7 @@ def test_a_file_that_is_no_database_is_told_and_left_alone_and_does_not_stop_the
     part.load(campaign.document)
     assert code_of(StorageError, part.grant) == "storage-corrupt"
     assert device.status().problem == part.status().problem == "storage-corrupt"
-    assert not part.consented
+    assert not part.status().consent
     assert not device.run_once(0.1)
     assert path.read_bytes() == before
     assert code_of(StorageError, device.ledger) == "storage-corrupt"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from drafts import draft, text
@@ -94,3 +95,46 @@ def test_what_no_device_can_seal_to_is_refused_in_drafts_and_documents(name):
 def test_a_gateway_is_an_object_with_a_key_and_nothing_else(gateway):
     with pytest.raises(DraftError, match="gateway"):
         Campaign.compile(drafted(gateway))
+
+
+def key_of(number):
+    return written(bytes([number]) + configuration()[1:])
+
+
+JUNE, JULY = "2027-06-01T00:00:00Z", "2027-07-01T00:00:00Z"
+
+
+def test_of_several_keys_each_has_its_time():
+    text = f"{key_of(1)} {JUNE} {key_of(2)} {JULY} {key_of(3)}"
+    campaign = Campaign.compile(drafted({"key": text}))
+    assert json.loads(campaign.document)["gateway"] == {"key": text}
+    gateway = Campaign.parse(campaign.document, campaign.id).gateway
+    assert (gateway.key, [key.key for key in gateway.keys]) == (text, [key_of(1), key_of(2), key_of(3)])
+    june, july = (datetime(2027, month, 1, tzinfo=timezone.utc) for month in (6, 7))
+    moments = (-1e18, june.timestamp() - 1, june.timestamp(), july.timestamp() - 1, july.timestamp(), 1e18)
+    assert [gateway.at(moment).key_id for moment in moments] == [1, 1, 2, 2, 3, 3]
+    for moment, needed in ((june + timedelta(days=29), [1, 2, 3]), (june + timedelta(days=30), [2, 3])):
+        assert [key.key_id for key in gateway.needed(moment)] == needed
+    assert [key.key_id for key in gateway.needed(july + timedelta(days=3000))] == [3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{key_of(1)} {JUNE}",
+        f"{JUNE} {key_of(1)}",
+        f"{key_of(1)} {key_of(2)}",
+        f"{key_of(1)}  {JUNE} {key_of(2)}",
+        f"{key_of(1)} {JUNE} {key_of(2)} ",
+        f"{key_of(1)} {JUNE} {key_of(1)}",
+        f"{key_of(1)} {JULY} {key_of(2)} {JUNE} {key_of(3)}",
+        f"{key_of(1)} {JUNE} {key_of(2)} {JUNE} {key_of(3)}",
+        f"{key_of(1)} 2027-06-01 {key_of(2)}",
+        f"{key_of(1)} 2027-06-31T00:00:00Z {key_of(2)}",
+        f"{key_of(1)} {JUNE} {WRONG['no cipher']}",
+        " ".join(f"{key_of(number)} {2000 + number}-06-01T00:00:00Z" for number in range(15)) + f" {key_of(99)}",
+    ],
+)
+def test_keys_without_their_times_or_in_another_order_are_none(text):
+    with pytest.raises(DraftError, match=r"gateway\.key"):
+        Campaign.compile(drafted({"key": text}))

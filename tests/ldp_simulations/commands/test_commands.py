@@ -232,6 +232,33 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
     assert json.loads(out)["left_out"] == []
 
 
+def test_without_a_label_a_table_is_drafted_tried_and_planned_for_statistics(table, tmp_path, capsys):
+    schema = tmp_path / "statistics.json"
+    code, _, err = run(capsys, "draft", "--data", table, "--output", schema, "--bins", 4)
+    drafted = json.loads(schema.read_text(encoding="utf-8"))
+    campaign = Campaign.compile(drafted)
+    assert (code, campaign.asks, "classes" in err) == (0, "statistics", False)
+    write_draft(schema, drafted | {"pairs": [["colour", "sold"]]})
+    flags = ["--data", table, "--schema", schema, "--repeats", 8, "--devices", 20_000, "--workers", 1, "--json"]
+    code, out, _ = run(capsys, "accuracy", *flags, "--epsilon", 1, 4)
+    rows = json.loads(out)["summary"]
+    assert [row["total_epsilon"] for row in rows] == [1, 4]
+    # Of 8 trials with some 12 cells each the root mean square has a standard error of about a tenth.
+    assert all(0.6 < row["error"] / row["expected"] < 1.5 and row["covered"] > 0.85 for row in rows)
+    code, out, _ = run(capsys, "accuracy", *flags[:-1], "--mechanism", "de")
+    assert "8 trials, 20,000 devices each, which answer one question" in out
+    assert out.split()[:5] == ["mechanism", "epsilon", "total", "loss", "error"]
+    code, out, _ = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
+    assert re.search(r"for every share to within 2 points \(95 %\): [\d,]+ devices", out)
+    assert "of an even share in the worst question: " not in out
+    told = json.loads(run(capsys, "plan", "--schema", schema, "--devices", 20_000, "--pilot", table, "--json")[1])
+    needed = told["devices_for_points"]
+    assert needed["1"]["epsilon"] == pytest.approx(25 * needed["5"]["epsilon"], rel=1e-3)
+    assert "pilot" not in told
+    wish = ["plan", "--schema", schema, "--devices", 10, "--accuracy", 0.9, "--pilot", table]
+    assert "a draft without a label has not" in run(capsys, *wish)[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -268,6 +295,8 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         ([*POPULATION, "--url", NOBODY, "--admin-url", NOBODY], f"{NOBODY}/admin/v1/campaigns cannot be reached"),
         ([*POPULATION, "--target", "no"], "--target goes with --liars"),
         ([*POPULATION, "--liars", "0.5", "--target", "never"], "must be one of yes, no"),
+        (["population", "--data", "TABLE", "--liars", "0.5", "--target", "yes"], "--target is a class of a label"),
+        (["accuracy", "--data", "TABLE", "--devices", "99", "--evaluating"], "of a model, which a campaign without"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(

@@ -54,24 +54,28 @@ def check(campaign: Campaign, people: Table, devices: int, predicted: list[np.nd
 
 
 @pytest.mark.parametrize(
-    ("discrete", "continuous", "chosen", "devices"),
+    ("discrete", "continuous", "chosen", "devices", "labelled"),
     [
-        ("de", "onebit", "one", DEVICES),
-        ("ss", "laplace", "one", DEVICES),
-        ("the", "onebit", "one", 500),
-        ("she", "sign", "one", 500),
-        ("auto", "sign", "all", 500),
-        pytest.param("oue", "sign", "one", DEVICES, marks=pytest.mark.long),
-        pytest.param("sue", "laplace", "one", DEVICES, marks=pytest.mark.long),
-        pytest.param("auto", "laplace", "all", DEVICES, marks=pytest.mark.long),
+        ("de", "onebit", "one", DEVICES, True),
+        ("ss", "laplace", "one", DEVICES, True),
+        ("the", "onebit", "one", 500, True),
+        ("she", "sign", "one", 500, True),
+        ("auto", "sign", "all", 500, True),
+        ("auto", "auto", "one", DEVICES, False),
+        ("auto", "laplace", "all", 500, False),
+        pytest.param("oue", "sign", "one", DEVICES, True, marks=pytest.mark.long),
+        pytest.param("sue", "laplace", "one", DEVICES, True, marks=pytest.mark.long),
+        pytest.param("auto", "laplace", "all", DEVICES, True, marks=pytest.mark.long),
+        pytest.param("oue", "onebit", "one", DEVICES, False, marks=pytest.mark.long),
     ],
 )
 def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
-    discrete, continuous, chosen, devices, make_everything, make_people
+    discrete, continuous, chosen, devices, labelled, make_everything, make_people
 ):
     """With 500 devices a question has some 50 answers, so that the chance in their number shows."""
-    campaign = make_everything(discrete=discrete, continuous=continuous, answers=chosen)
-    people = Table(*make_people(60, 9))
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=chosen, labelled=labelled)
+    frame, labels = make_people(60, 9)
+    people = Table(frame, labels if labelled else pd.Series(np.full(60, None)))
     check(campaign, people, devices, standard_errors(campaign, devices, people))
 
 
@@ -143,11 +147,11 @@ def test_devices_for_an_error_give_that_error_in_the_worst_question(make_everyth
 
 def test_the_readmes_table_of_devices_is_what_planning_gives():
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    row = r"^\| (\d+) features of (\d+) values, (\d+) classes \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$"
+    row = r"^\| (\d+) features of (\d+) values, (?:(\d+) classes|no label)[^|]* \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$"
     rows = re.findall(row, readme, re.MULTILINE)
-    assert len(rows) == 4
+    assert len(rows) == 5
     for features, values, classes, *told in rows:
-        label = {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]}
+        label = {"name": "y", "classes": [f"c{i}" for i in range(int(classes))]} if classes else None
         asked = [text(f"f{i}", *(f"v{j}" for j in range(int(values))), missing=True) for i in range(int(features))]
         locally = [draft(*asked, label=label, privacy={"epsilon": epsilon}) for epsilon in (1.0, 2.0)]
         campaigns = [Campaign.compile(one) for one in (*locally, crowd_draft(*asked, label=label))]

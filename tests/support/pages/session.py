@@ -67,7 +67,6 @@ class Session:
         own = {name: text for name, text in os.environ.items() if not name.startswith(("LDP_", "PYTEST", "XDG"))}
         self.environment = own | {
             "PATH": os.pathsep.join([str(STUBS), *interpreters, str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT),
             "HOME": str(folder),
             "LDP_REPOSITORY": str(ROOT),
             "LDP_AGGREGATOR_LISTEN": f"127.0.0.1:{self.public}",

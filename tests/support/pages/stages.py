@@ -2,28 +2,34 @@
 at what came out. A page without a stage needs nothing but an empty folder.
 """
 
+import contextlib
 import json
 import re
+import shutil
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from answering import answer
-from blocks import ROOT, blocks_of
+from blocks import PAGES, ROOT, blocks_of
 from drafts import draft, number
 from issuing import issuer
 from page_draft import TABLE_DRAFT
 from postgres import database
 
 from ldp_aggregator import train
-from ldp_client import Classifier, perturb
-from ldp_protocols import Campaign, encode_upload
+from ldp_aggregator.issuer.issuing import make_issuer_key, public_key
+from ldp_aggregator.store.sql.tables import EARLIER
+from ldp_client import Classifier, Device, perturb
+from ldp_client.testing import FakeServer
+from ldp_protocols import Campaign, LdpError, encode_upload
 from ldp_simulations import simulate
 from ldp_simulations.tables import read_draft
 
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COLLECT = "https://collect.example.org"
+DEPLOYMENT = sorted(page for page in PAGES if page.startswith("docs/deployment/"))
 
 
 def tables(session, count, *names, draft):
@@ -79,7 +85,7 @@ def readme(session):
     session.names |= {"url": serve(session, "--data served"), "campaign_id": campaign.id, "agrees": lambda *_: True}
     yield
     assert session.names["device"].run_once(timeout=10)
-    assert session.names["campaign"].fate == "arrived"
+    assert session.names["campaign"].status().fate == "arrived"
     (call,) = re.findall(r"^`(campaign\.classifier\(.*?\)\.predict\(.*?\))`", README, re.MULTILINE)
     assert eval(call, session.names) in ("yes", "no")
     session.names["device"].close()
@@ -168,6 +174,62 @@ def deployment(session):
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
     session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
+
+
+def upgrade(session):
+    """The second store is one of the version before; at the end its server is stopped."""
+    publish(session, EXAMPLE, data="store")
+    shutil.copytree(ROOT / "tests" / "stores" / str(EARLIER[-1]), session.folder / "old")
+    places = iter(["store", "old", "old"])
+
+    def place():
+        found = next(places, None)
+        if found is None:
+            session.shell("stop", "the server is stopped")
+        return found or "old"
+
+    session.texts |= {"/var/lib/ldp-aggregator": place, "/backup/before": "before"}
+    yield
+    assert "what it was before the upgrade" in session.of("sh", -1)
+
+
+def crowd(session):
+    """The app's own names. Nothing is asked of the relay before a device takes part."""
+    session.names |= {"Device": Device, "path": session.folder / "device.db", "url": COLLECT, "campaign_id": "A" * 43}
+
+
+def ohttp(session):
+    crowd(session)
+    modules = session.folder / "node_modules"
+    modules.mkdir()
+    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    session.texts["const device ="] = IN_NODE.format(id="A" * 43) + "const device ="
+
+
+def tokens(session):
+    """Keys that are there already, a person's request, and an app whose person has agreed."""
+    keys = [make_issuer_key(session.folder / "issuer.pem")]
+    make_issuer_key(session.folder / "relays.pem", *keys)
+    server = session.enter(FakeServer())
+    published = server.publish({**EXAMPLE, "issuer": {"name": "login.example.org", "key": public_key(keys[0])}})
+
+    def agreed():
+        device = session.enter(contextlib.closing(Device(":memory:", max_total_epsilon=4)))
+        part = device.campaign(server.url, published.id, max_epsilon=2)
+        part.grant()
+        return part
+
+    asked = []
+    with contextlib.suppress(LdpError):
+        agreed().obtain_token(lambda request: asked.append(request) or b"")
+
+    def post(request):
+        return session.names["issuer"].sign("berta", request)
+
+    session.names |= {"campaign": agreed(), "person": "anna", "request": asked[0], "post": post}
+    yield
+    assert len(session.names["response"]) == 256
+    assert session.names["campaign"].next_step().step == "contribute"
 
 
 def trainers(session):
@@ -321,13 +383,17 @@ STAGES = {
     "README.md": readme,
     "deploy/client-wheel/README.md": backend,
     "docs/client.md": client,
-    "docs/deployment.md": deployment,
+    **dict.fromkeys(("docs/deployment.md", *DEPLOYMENT), deployment),
+    "docs/upgrade.md": upgrade,
     "docs/javascript.md": javascript,
     "docs/evaluation.md": evaluation,
     "docs/scale.md": scale,
     "docs/trainers.md": trainers,
     "docs/values.md": values,
     "docs/how-to/backend.md": backend,
+    "docs/how-to/crowd.md": crowd,
+    "docs/how-to/ohttp.md": ohttp,
+    "docs/how-to/tokens.md": tokens,
     "docs/how-to/central.md": central,
     "docs/how-to/choose.md": choose,
     "docs/how-to/hospitals.md": hospitals,

@@ -14,7 +14,7 @@ internal fun makeSecret(): ByteArray = randomBytes(SECRET_BYTES)
 internal fun perturb(
     campaign: Campaign,
     record: Map<String, Any?>,
-    label: Any?,
+    label: Any? = null,
     secret: ByteArray = makeSecret(),
     coins: Coins = Coins.system(),
 ): List<Report> {
@@ -39,7 +39,8 @@ internal class Reading(
     private val classes = campaign.label.classes.size
     fun item(): Item = when (question.kind) {
         QuestionKind.LABEL -> Item.Index(label)
-        QuestionKind.PAIR -> Item.Index(index() * classes + label)
+        QuestionKind.PAIR -> Item.Index(index(question.feature) * classes + label)
+        QuestionKind.JOINT -> Item.Index(index(question.feature) * feature(question.other).cells + index(question.other))
         QuestionKind.RIGHT -> Item.Index(if (best(campaign.evaluation!!.model.scores(record)) == label) 1 else 0)
         QuestionKind.SCORE -> campaign.evaluation!!.let { Item.Index(it.placeOf(it.model.scores(record)) * classes + label) }
         QuestionKind.VALUE, QuestionKind.SQUARE -> encoded(label, classes, quantity())
@@ -83,7 +84,7 @@ internal class Reading(
     }
 
     /** The index of a value: where it is missing that after the last, or random if none may be. */
-    private fun index(): Int = feature(question.feature).let { feature ->
+    private fun index(name: String?): Int = feature(name).let { feature ->
         feature.indexOf(value(feature)) ?: if (feature.missing) feature.size else coins.below(feature.size)
     }
 

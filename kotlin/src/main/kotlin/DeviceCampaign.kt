@@ -124,7 +124,6 @@ class DeviceCampaign internal constructor(
                 step(until)
             } to null
         } catch (error: Exception) {
-            if (error is InterruptedException) Thread.currentThread().interrupt()
             // Whatever it is, it must not stop the app at every start.
             NextStep.Nothing((error as? LdpException)?.code ?: "unexpected") to error
         }
@@ -238,7 +237,8 @@ class DeviceCampaign internal constructor(
      * Throws [LdpException], and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`, `no-randomness`, and
      * what the storage throws.
      */
-    fun contribute(record: Map<String, Any?>, label: Any?): Contribution =
+    @JvmOverloads
+    fun contribute(record: Map<String, Any?>, label: Any? = null): Contribution =
         install.teller.step("contribute", id, { (it as? Contribution.Refused)?.refusal?.code }) { contributed(record, label) }
 
     private fun contributed(record: Map<String, Any?>, label: Any?): Contribution {

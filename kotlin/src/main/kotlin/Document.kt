@@ -16,6 +16,9 @@ internal enum class Asks {
 
     /** How good a model is. */
     SCORE,
+
+    /** What values people have, without a label. */
+    STATISTICS,
 }
 
 /** A verified campaign: its id is the hash of its bytes, and the privacy loss of every question was recomputed. */
@@ -35,7 +38,7 @@ class Campaign private constructor(
     /** For people, like [title]. */
     val purpose: String = authored.purpose
 
-    /** The class to learn. */
+    /** The class to learn; without a label one class, the empty text. */
     val label: Label = authored.label
 
     /** The features that a record has. */
@@ -126,15 +129,21 @@ internal class Authored(fields: Fields) {
             if (raw("gateway") != null) throw LdpException("no-relay", "its answers go sealed by a relay, and this client seals none")
             title = name("title")
             purpose = text("purpose", LONGEST_PURPOSE) ?: ""
-            asks = Asks.valueOf(choice("asks", ASKS, "model").uppercase())
-            label = readObject(raw("label"), "label") {
-                optionalWhole("weight", 0L..MOST_WEIGHT)
-                Label(name("name"), declared("classes", MOST_CLASSES))
+            val described = raw("label")
+            asks = Asks.valueOf(choice("asks", ASKS, if (described == null) "statistics" else "model").uppercase())
+            require((asks == Asks.STATISTICS) == (described == null), "asks", "must be statistics without a label, and only then")
+            label = if (described == null) {
+                Label("", listOf(""))
+            } else {
+                readObject(described, "label") {
+                    optionalWhole("weight", 0L..MOST_WEIGHT)
+                    Label(name("name"), declared("classes", MOST_CLASSES))
+                }
             }
             val classes = label.classes.size
             features = readFeatures("features", 1..MOST_FEATURES, classes, listOf(label.name))
             require(asks != Asks.MOMENTS || features.all { it.number != null }, "features", "must be numbers")
-            val plain = asks == Asks.MODEL
+            val plain = asks == Asks.MODEL || asks == Asks.STATISTICS
             study = if (plain) optionalName("study") else name("study")
             windows = raw("windows")?.let {
                 require(plain, "windows", "must be absent here")
@@ -150,7 +159,7 @@ internal class Authored(fields: Fields) {
             this@Authored.epsilon = epsilon
             answersAll = answers == "all"
             projection = raw("projection")?.let {
-                require(plain, "projection", "must be absent here")
+                require(asks == Asks.MODEL, "projection", "must be absent here")
                 readObject(it, "projection") { readProjection(features, label, study != null) }
             }
             evaluation = if (asks == Asks.SCORE) readEvaluation(raw("evaluation"), label, features) else null.also { absent("evaluation") }

@@ -14,3 +14,11 @@ class RefusedException(val refusal: Refusal) : LdpException(refusal.code)
 internal inline fun ensure(right: Boolean, code: String, message: () -> String = { code }) {
     if (!right) throw LdpException(code, message())
 }
+
+/** What [wait] gives. An interrupt ends it with [code] and stays set: from Java nobody could catch what no method declares. */
+internal inline fun <T> unlessInterrupted(code: String, wait: () -> T): T = try {
+    wait()
+} catch (error: InterruptedException) {
+    Thread.currentThread().interrupt()
+    throw AwayException(code)
+}

@@ -12,7 +12,7 @@ data class Label(val name: String, val classes: List<String>) {
     private val declared by lazy { Declared(classes) }
 
     /** The position of the class that a value means; null for one that is not declared. */
-    fun indexOf(value: Any?): Int? = declared[value]
+    fun indexOf(value: Any?): Int? = declared[value ?: ""]
 }
 
 /** Something that a campaign knows of people, by the name that it has in records. Nobody else knows what kind it is. */
@@ -64,8 +64,8 @@ abstract class Feature internal constructor() {
                 { name -> Categorical(name, texts("values", 1..MOST_VALUES), missing = true) },
             ),
             "continuous" to Kind(
-                { name -> readNumeric(name, switch("missing") != false, optionalWhole("bins", 2L..MOST_VALUES)?.toInt()) },
-                { name -> readNumeric(name, missing = true, whole("bins", 2..MOST_VALUES)) },
+                { name -> readBinned(name, switch("missing") != false, optionalWhole("bins", 2L..MOST_VALUES)?.toInt()) },
+                { name -> readBinned(name, missing = true, whole("bins", 2..MOST_VALUES)) },
             ),
         )
     }
@@ -87,9 +87,15 @@ data class Categorical(override val name: String, val values: List<String>, over
     }
 }
 
-/** A number, clipped to [low] and [high]; with [bins] it is discretised. */
-data class Numeric(override val name: String, val low: Double, val high: Double, val bins: Int?, override val missing: Boolean) :
-    Feature() {
+/** A number, clipped to [low] and [high]; with [bins] it is discretised, in equal widths or between [edges]. */
+data class Numeric(
+    override val name: String,
+    val low: Double,
+    val high: Double,
+    val bins: Int?,
+    override val missing: Boolean,
+    val edges: List<Double>? = null,
+) : Feature() {
     override val size get() = bins ?: 2
     override val names: List<String>
         get() {
@@ -101,13 +107,13 @@ data class Numeric(override val name: String, val low: Double, val high: Double,
     override val number get() = this
     override val moments get() = takeIf { bins == null }
     internal val span get() = high - low
-    private fun edge(bin: Int): Double = low + span * bin / size
+    private fun edge(bin: Int): Double = edges?.get(bin) ?: (low + span * bin / size)
     internal fun clip(number: Double): Double = Math.min(Math.max(number, low), high)
 
     /** T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first. */
     internal fun scaled(number: Double): Double = Math.min(Math.max(2 * ((clip(number) - low) / span) - 1, -1.0), 1.0)
 
-    /** The bin of a number, of equal width and half-open. */
+    /** The bin of a number, half-open. */
     override fun indexOf(value: Any?): Int? =
         numberOf(value)?.let { number -> (1 until size).firstOrNull { number < edge(it) }?.minus(1) ?: (size - 1) }
     override fun described() = copy(missing = false)
@@ -132,6 +138,16 @@ private fun Fields.readCategorical(name: String): Feature {
     require(!(listed && said == true), "missing", "is one of the values; leave this out")
     require(!(switch("ordered") == true && listed), "ordered", "'missing' has no place in an order")
     return Categorical(name, values, said != false && !listed)
+}
+
+private fun Fields.readBinned(name: String, missing: Boolean, bins: Int?): Numeric {
+    val feature = readNumeric(name, missing, bins)
+    if (raw("edges") == null) return feature
+    require(bins != null, "bins", "is missing; edges are those of bins")
+    val edges = row("edges", feature.size + 1)
+    val rise = edges.zipWithNext().all { (one, next) -> one < next }
+    require(rise && edges.first() == feature.low && edges.last() == feature.high, "edges", "must rise from low to high")
+    return feature.copy(edges = edges)
 }
 
 internal fun Fields.readNumeric(name: String, missing: Boolean, bins: Int?): Numeric {

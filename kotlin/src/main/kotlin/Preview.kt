@@ -44,7 +44,7 @@ private object Drawn : RuntimeException() {
 
 /** A preview of a record of a class, null where that is not known. Throws nothing, whatever the record holds. */
 internal fun previewOf(campaign: Campaign, record: Map<String, Any?>, label: Any?): Preview {
-    val classIndex = label?.let(campaign.label::indexOf)
+    val classIndex = campaign.label.indexOf(label)
     val weights = campaign.pools.flatMap { pool ->
         pool.map { it.index to it.weight / pool.sumOf { one -> one.weight.toLong() }.toDouble() }
     }

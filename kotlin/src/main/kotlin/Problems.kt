@@ -18,8 +18,8 @@ internal fun problems(campaign: Campaign, record: Map<String, Any?>, label: Any?
     val unknown = (record.keys - known.toSet()).map { Problem(it, "is no feature of the campaign", "one of ${listed(known)}") }
     val declared = label == null || campaign.label.indexOf(label) != null
     val (name, classes) = campaign.label
-    return unusable + unknown +
-        listOfNotNull(Problem(name, "${shown(label)} is not declared", "one of ${listed(classes)}").takeIf { !declared })
+    val right = if (name.isEmpty()) "no label" else "one of ${listed(classes)}"
+    return unusable + unknown + listOfNotNull(Problem(name, "${shown(label)} is not declared", right).takeIf { !declared })
 }
 
 private fun wrongWith(feature: Feature, value: Any?): String? {

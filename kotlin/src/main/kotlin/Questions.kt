@@ -17,6 +17,9 @@ internal enum class QuestionKind {
     /** The product of two numbers. */
     PRODUCT,
 
+    /** The values of two features, in a campaign without a label. */
+    JOINT,
+
     /** Whether a model says the record's class. */
     RIGHT,
 
@@ -60,12 +63,12 @@ internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: M
     readObject(value, "questions[$index]") {
         val kind = QuestionKind.valueOf(choice("kind", KINDS).uppercase())
         val encoding = Encoding.valueOf(choice("encoding", ENCODINGS).uppercase())
-        val product = kind == QuestionKind.PRODUCT
+        val both = kind == QuestionKind.PRODUCT || kind == QuestionKind.JOINT
         val groups = if (authored.evaluation == null) authored.asked.size else 0
-        val group = whole("group", if (product) groups + 1..groups + MOST_PRODUCTS else 0..groups)
-        // The label (group 0) names nothing, a product two features, any other question the feature of its group.
+        val group = whole("group", if (both) groups + 1..groups + MOST_PRODUCTS else 0..groups)
+        // The label (group 0) names nothing, a product and a joint two features, any other question the feature of its group.
         val (feature, other) = text("feature") to text("other")
-        val right = if (product) {
+        val right = if (both) {
             authored.feature(feature) != null && authored.feature(other) != null
         } else {
             feature == authored.asked.getOrNull(group - 1)?.name && other == null
@@ -92,13 +95,15 @@ internal fun readQuestion(value: Any?, index: Int, authored: Authored, losses: M
 private fun cellsOf(kind: QuestionKind, encoding: Encoding, authored: Authored, feature: Feature?, other: Feature?): Int? {
     val classes = authored.label.classes.size
     val moments = authored.asks == Asks.MOMENTS
+    val alone = authored.asks == Asks.STATISTICS
     val number = feature != null && (moments || feature.moments != null)
     if (encoding == Encoding.INDEX) {
         return when (kind) {
             QuestionKind.RIGHT -> 2.takeIf { authored.evaluation != null }
             QuestionKind.SCORE -> authored.evaluation?.let { it.places * classes }
             QuestionKind.PAIR -> feature?.takeUnless { number }?.let { it.cells * classes }
-            QuestionKind.LABEL -> classes.takeIf { feature == null && authored.evaluation == null }
+            QuestionKind.JOINT -> feature!!.cells.times(other!!.cells).takeIf { alone && !number && other.moments == null }
+            QuestionKind.LABEL -> classes.takeIf { feature == null && !alone && authored.evaluation == null }
             else -> null
         }
     }

@@ -17,7 +17,6 @@ private val RETRYABLE_CODES =
 private val TERMINAL = setOf(404, 409, 410, 451)
 private val TWICE_CODES = setOf("campaign-closed", "campaign-full", "window-over") // of every report of an upload
 private const val GONE = 410 // at once, like what is wrong with the bytes
-private const val CONFLICT = "conflicting-report"
 private val POISON = setOf(400, 415, 422)
 private const val TOO_LARGE = 413
 private val CODE = Regex("[A-Za-z0-9_.-]{1,64}")
@@ -82,7 +81,7 @@ private fun Entry.judged(ids: Set<String>, answer: Answer?, now: Long, policy: P
     val isFinal = if (rejected != null) ids.all { rejected[it] in TWICE_CODES } else code != null && !isLater && status in TERMINAL
     // No answer leaves what was heard as it is, any other one ends it; a clock that was set back hears it anew.
     val since = if (isFinal) minOf(heard ?: now, now) else heard.takeIf { answer == null }
-    val isSecond = isFinal && (status == GONE || code == CONFLICT || now - since!! >= SECOND_WORD.inWholeMilliseconds)
+    val isSecond = isFinal && (status == GONE || now - since!! >= SECOND_WORD.inWholeMilliseconds)
     // One at a time from now on: the one that cannot be taken is then alone.
     if (ids.size > 1 && isPoison) return copy(problem = reasonOf(answer), most = 1, attempts = 0, due = now, heard = null)
     val replies = when {

@@ -19,6 +19,10 @@ enum class Fate(internal val words: String) {
 
     /** It was withdrawn after an upload had begun. */
     DELETED("deleted by a withdrawal after an upload had begun; it may have arrived"),
+    ;
+
+    /** As all clients export it. */
+    internal val code: String get() = name.lowercase().replace('_', '-')
 }
 
 /**
@@ -110,7 +114,7 @@ internal data class State(val secret: String = "", val enabled: Boolean = true, 
             val body = text.drop(CHECKSUM)
             ensure(checksum(body) + body == text, "storage-corrupt")
             val members = refusedAs("storage-corrupt") { strictJson(body) }
-            // The first was written without one; a receipt has its window since the second.
+            // The first was written without one; a receipt has its window since the second, and its fate's code since the third.
             val version = (members as? Map<*, *>)?.get("version") as? Double ?: 1.0
             ensure(version <= VERSION, "storage-newer")
             return try {
@@ -124,7 +128,7 @@ internal data class State(val secret: String = "", val enabled: Boolean = true, 
             }
         }
 
-        private const val VERSION = 2
+        private const val VERSION = 3
         private const val CHECKSUM = 43
         private fun checksum(text: String): String = base64url(sha256(text.toByteArray()))
     }
@@ -145,7 +149,7 @@ private fun Entry.plain(): Map<String, Any?> = mapOf(
             "questions" to questions,
             "at" to at,
             "url" to url,
-            "fate" to fate.name, "window" to window,
+            "fate" to fate.code, "window" to window,
         )
     },
     "reports" to reports.map {
@@ -177,7 +181,7 @@ private fun readEntry(value: Any?): Entry = readObject(value, "campaign") {
                 questions,
                 whole("at", NUMBERS),
                 long("url"),
-                Fate.valueOf(name("fate")),
+                Fate.valueOf(name("fate").uppercase().replace('-', '_')),
                 text("window") ?: "",
             )
         }

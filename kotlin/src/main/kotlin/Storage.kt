@@ -115,13 +115,13 @@ class FileStorage(folder: File) : Storage {
         val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(wait)
         guarded(::makeFolder)
         val mine = THREADS.computeIfAbsent(file(name)) { ReentrantLock() }
-        if (!mine.tryLock(wait, TimeUnit.MILLISECONDS)) return null
+        if (!unlessInterrupted("storage-busy") { mine.tryLock(wait, TimeUnit.MILLISECONDS) }) return null
         try {
             return guarded { FileChannel.open(file(name), CREATE, WRITE) }.use { channel ->
                 while (true) {
                     if (guarded { tryLock(channel) }) return work()
                     if (System.nanoTime() >= until) return null
-                    Thread.sleep(POLL_MILLISECONDS)
+                    unlessInterrupted("storage-busy") { Thread.sleep(POLL_MILLISECONDS) }
                 }
                 @Suppress("UNREACHABLE_CODE")
                 null

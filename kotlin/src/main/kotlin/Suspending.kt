@@ -21,7 +21,8 @@ suspend fun DeviceCampaign.awaitNextStep(timeout: Duration = ASKING_WAIT): NextS
 suspend fun DeviceCampaign.awaitDecide(agreed: Boolean, timeout: Duration = ASKING_WAIT): NextStep = awaited { decide(agreed, timeout) }
 
 /** As [DeviceCampaign.contribute]. */
-suspend fun DeviceCampaign.awaitContribute(record: Map<String, Any?>, label: Any?): Contribution = awaited { contribute(record, label) }
+suspend fun DeviceCampaign.awaitContribute(record: Map<String, Any?>, label: Any? = null): Contribution =
+    awaited { contribute(record, label) }
 
 /** As [DeviceCampaign.withdraw]. */
 suspend fun DeviceCampaign.awaitWithdraw(): Withdrawal = awaited { withdraw() }

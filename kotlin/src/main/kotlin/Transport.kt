@@ -105,7 +105,7 @@ internal fun <T> inTime(timeout: Duration, work: (Deadline) -> T): T {
     val task = FutureTask { work(until) }
     kotlin.concurrent.thread(isDaemon = true, name = "ldp-bayes-call") { task.run() }
     try {
-        return task.get(until.left().inWholeNanoseconds, TimeUnit.NANOSECONDS)
+        return unlessInterrupted("cancelled") { task.get(until.left().inWholeNanoseconds, TimeUnit.NANOSECONDS) }
     } catch (error: TimeoutException) {
         throw AwayException("timeout")
     } catch (error: ExecutionException) {
@@ -122,7 +122,7 @@ internal class Network(private val transport: Transport, private val policy: Pol
     /** The bytes at an address, tried a few times until then. Throws [AwayException], `timeout` at the end of the time. */
     fun get(url: String, longest: Int, until: Deadline): ByteArray {
         for (tries in 1..FETCH_TRIES) {
-            if (tries > 1) Thread.sleep(minOf(policy.backoffBase, until.left()).inWholeMilliseconds)
+            if (tries > 1) unlessInterrupted("cancelled") { Thread.sleep(minOf(policy.backoffBase, until.left()).inWholeMilliseconds) }
             until.check()
             val answer = exchange(Request(url, emptyMap(), null, minOf(policy.requestTimeout, until.left()), longest))
             if (answer?.status == 200) return answer.body

@@ -56,7 +56,7 @@ internal fun explained(campaign: Campaign, url: String): Explanation {
     val told = mapOf(
         "answers" to campaign.pools.size,
         "questions" to campaign.questions.size,
-        "label" to plain(campaign.label.name),
+        "label" to plain(campaign.label.name.ifEmpty { campaign.title }),
         "epsilon" to written(campaign.realisedEpsilon),
     )
     // A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more.
@@ -78,10 +78,13 @@ internal fun asked(campaign: Campaign, question: Question): String {
         QuestionKind.RIGHT -> "whether the model is right about $label"
         QuestionKind.SCORE -> "what the model says of $label, and $label"
         QuestionKind.LABEL -> label
-        QuestionKind.VALUE, QuestionKind.SQUARE -> "${question.feature} (${question.kind.name.lowercase()}) and $label"
-        QuestionKind.PAIR, QuestionKind.PRODUCT -> "${question.feature} and ${question.other ?: label}"
+        QuestionKind.VALUE, QuestionKind.SQUARE -> beside("${question.feature} (${question.kind.name.lowercase()})", label)
+        QuestionKind.PAIR, QuestionKind.PRODUCT, QuestionKind.JOINT -> beside(question.feature!!, question.other ?: label)
     }
 }
+
+/** With the label, where there is one. */
+private fun beside(words: String, label: String) = if (label.isEmpty()) words else "$words and $label"
 
 /** What a payload claims; it is noise as well as truth, and nobody can tell which. */
 internal fun said(campaign: Campaign, question: Question, payload: ByteArray): String {
@@ -105,9 +108,12 @@ internal fun cellOf(campaign: Campaign, question: Question, cell: Int): String {
     if (question.kind == QuestionKind.LABEL) return classes[cell]
     if (question.kind == QuestionKind.RIGHT) return if (cell == 1) "right" else "wrong"
     if (question.encoding == Encoding.SIGN) return signsOf(campaign, question).let { endOf(campaign, question, cell / it, cell % it) }
-    val (value, of) = cell / classes.size to classes[cell % classes.size]
-    val evaluation = campaign.evaluation ?: return "${campaign.asked.first { it.name == question.feature }.cellNames[value]}, $of"
-    return "${evaluation.names[value]}, $of"
+    fun names(feature: String?) = campaign.asked.first { it.name == feature }.cellNames
+    if (question.kind == QuestionKind.JOINT) {
+        return names(question.other).let { "${names(question.feature)[cell / it.size]}, ${it[cell % it.size]}" }
+    }
+    val names = campaign.evaluation?.names ?: names(question.feature)
+    return at(campaign, question, cell % classes.size, names[cell / classes.size])
 }
 
 /** Places of a `sign` question for each class (of a product: in all): 2, and a last one if it may be missing. */
@@ -120,7 +126,7 @@ internal fun endOf(campaign: Campaign, question: Question, cell: Int, end: Int):
 
 /** With the class of a cell; a product is of none. */
 private fun at(campaign: Campaign, question: Question, cell: Int, words: String): String =
-    if (question.kind == QuestionKind.PRODUCT) words else "$words, ${campaign.label.classes[cell]}"
+    if (question.kind == QuestionKind.PRODUCT || campaign.label.name.isEmpty()) words else "$words, ${campaign.label.classes[cell]}"
 
 /** The truth behind a question about moments: its feature's number, or those of a product's two. */
 internal fun truthOf(campaign: Campaign, question: Question, label: Int, numbers: List<Double?>): String {
@@ -134,7 +140,7 @@ internal fun added(campaign: Campaign, question: Question, cell: Int, value: Dou
     val named = if (question.encoding == Encoding.MOMENT) campaign.label.classes[cell] else cellOf(campaign, question, cell)
     val others = question.mechanism.domainSize - 1
     val parts = listOfNotNull(
-        if (question.kind == QuestionKind.PRODUCT) general(value) else "${general(value)} at $named",
+        if (question.kind == QuestionKind.PRODUCT || named.isEmpty()) general(value) else "${general(value)} at $named",
         if (others > 0) "0 at $others others" else null,
         "noise of scale ${general(question.mechanism.noise!!)} is added to each",
     )

@@ -78,7 +78,7 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
 
     private fun storages() {
         fun stored(text: String): String = base64url(sha256(text.toByteArray())) + text
-        val newer = stored("""{"version":3,"secret":"","enabled":true,"campaigns":[]}""")
+        val newer = stored("""{"version":4,"secret":"","enabled":true,"campaigns":[]}""")
         for ((name, text, code) in listOf(
             Triple("damaged", "x", "storage-corrupt"),
             Triple("empty", "", "storage-corrupt"),
@@ -96,7 +96,7 @@ internal class Faults(private val plain: Campaign, private val folder: File) {
         }
         val place = fresh()
         agreed(FileStorage(place))
-        val text = File(place, "device").readText().drop(43).replace("\"version\":2,", "").replace("\"upload_bytes\":0,", "")
+        val text = File(place, "device").readText().drop(43).replace("\"version\":3,", "").replace("\"upload_bytes\":0,", "")
         check("version" !in text && "upload_bytes" !in text)
         File(place, "device").writeText(stored(text))
         fault("a storage from before it had a version", "answered") { run(FileStorage(place)) }

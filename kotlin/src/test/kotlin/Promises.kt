@@ -345,6 +345,22 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
             equal(campaign(place).status().run { listOf(fate, queued, sent, retries) }, listOf(Fate.ARRIVED, 0, 1, 3))
             equal(campaign(place).nextStep(), NextStep.Nothing("answered"))
             equal(device(place).sent().single().let { it.payload in uploads[0] && it.id in uploads[0] }, true)
+            equal("\"fate\":\"arrived\"" in device(place).export(), true)
+        }
+        promise("an interrupt ends a wait with a code, stays set, and spends nothing") { place ->
+            campaign(place).grant()
+            fun interrupted(call: () -> Any?): Any? {
+                Thread.currentThread().interrupt()
+                return try {
+                    call()
+                } catch (error: LdpException) {
+                    error.code
+                } to Thread.interrupted()
+            }
+            equal(interrupted { campaign(place).contribute(record, "yes") }, "storage-busy" to true)
+            equal(interrupted { campaign(place).nextStep() }, NextStep.Nothing("cancelled") to true)
+            equal(device(place).ledger().receipts.size, 0)
+            equal(campaign(place).nextStep(), NextStep.Contribute)
         }
         promise("a No is remembered") { place ->
             equal(campaign(place).withdraw(), Withdrawal(0, 0, 0.0))
@@ -539,8 +555,8 @@ internal class Promises(documents: (String) -> Campaign, private val folder: Fil
         }
         promise("what is wrong with the bytes is final at once") { place ->
             queue(place)
-            hears(place, 0, { problem(409, "conflicting-report") }, queued = 0)
-            equal(campaign(place).status().dropped, mapOf("conflicting-report" to 1))
+            hears(place, 0, { problem(422, "malformed-upload") }, queued = 0)
+            equal(campaign(place).status().dropped, mapOf("malformed-upload" to 1))
         }
         promise("no report expires before it could hear its second word") { place ->
             queue(place)

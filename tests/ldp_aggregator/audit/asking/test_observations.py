@@ -18,6 +18,7 @@ from evaluated import U, V, draft, evaluation, model
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Person, UnreadableRecord
+from ldp_aggregator.audit.asking.features import feature_of
 from ldp_aggregator.audit.asking.observations import Seen, hashed, read_tables
 from ldp_aggregator.audit.asking.people import drawn_people, key_of, people_of
 from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, columns_of, search
@@ -223,6 +224,12 @@ def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
     )
     assert first != second
     assert {"0", "39"} <= first & second
+
+
+def test_of_bins_with_edges_the_middles_are_asked():
+    uneven = feature_of({**number("x", 0, 100, bins=5), "edges": [0, 1, 3, 10, 50, 100]})
+    asked = {value for seed in range(20) for value in uneven.between(np.random.default_rng(seed))}
+    assert asked == {2.0, 6.5, 30.0}
 
 
 def test_nobody_is_drawn_who_is_asked_in_any_case_and_everything_of_very_many_features_is():

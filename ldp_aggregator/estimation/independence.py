@@ -38,9 +38,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from ldp_aggregator.estimation.cells import Array, Cells
-from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import (
     SIGNS,
+    CampaignEstimates,
     QuestionEstimate,
     cell_variance,
     class_shares,
@@ -50,6 +50,7 @@ from ldp_aggregator.estimation.estimators import (
 )
 from ldp_aggregator.estimation.evidence import MOST_MISSING, PSEUDO_REPORTS
 from ldp_aggregator.estimation.posterior import Posterior
+from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Question
 from ldp_protocols.document.questions import PAIR, SIGN, SQUARE, VALUE
@@ -84,7 +85,7 @@ class Score:
 
 
 def p_value(
-    estimates: Sequence[Estimates],
+    estimates: Sequence[CampaignEstimates],
     posterior: Posterior,
     gaussian: Sequence[str],
     shares: Cells,
@@ -110,7 +111,25 @@ def p_value(
     return _tail(sum(score.square for score in scores), [one for score in scores for one in score.shared])
 
 
-def _answers(estimates: Sequence[Estimates], feature: str, kind: str) -> list[Asked]:
+def joint_p_value(estimates: CampaignEstimates, joint: QuestionEstimate) -> float:
+    """Probability that two features which tell nothing of each other look as if they told so much, among those who hold
+    a value of both; 1 without reports. Their shares are those that the questions about one of them give.
+    """
+    alone = [estimates.asking(str(name), PAIR) for name in (joint.question.feature, joint.question.other)]
+    features = [estimates.campaign.feature(one.question.feature) for one in alone]
+    if not joint.n or not all(one.n for one in alone):
+        return 1.0
+    table = joint.cells.value.reshape([one.cells for one in features])[: features[0].size, : features[1].size]
+    first, other = (
+        norm_sub(told.cells.value[: feature.size] / max(told.cells.value[: feature.size].sum(), 1e-12))
+        for told, feature in zip(alone, features, strict=True)
+    )
+    present = min(max(float(table.sum()), 0.0), 1.0)
+    score = _score_of_table(Asked([joint], [False]), first, present * other, table)
+    return _tail(score.square, score.shared)
+
+
+def _answers(estimates: Sequence[CampaignEstimates], feature: str, kind: str) -> list[Asked]:
     """Answers to a question, those of one encoding together."""
     found: dict[str, list[tuple[QuestionEstimate, bool]]] = {}
     for campaign in estimates:
@@ -150,9 +169,10 @@ def _table(one: QuestionEstimate) -> Array:
     return table if one.missing is None else table[:-1]
 
 
-def _score_of_table(asked: Asked, marginal: Array, classes: Array) -> Score:
-    """Score of a table at P(value | present), shape (K,), and P(class, present), shape (C,)."""
-    table, frequencies = _pooled(asked), marginal[:, None] * classes
+def _score_of_table(asked: Asked, marginal: Array, classes: Array, table: Array | None = None) -> Score:
+    """Score of a table (the pooled one) at P(value | present), shape (K,), and P(class, present), shape (C,)."""
+    table = _pooled(asked) if table is None else table
+    frequencies = marginal[:, None] * classes
     variance, shared, expected = (np.zeros_like(table) for _ in range(3))
     common = 0.0
     for one, weight, alike in zip(asked.told, asked.weights.tolist(), asked.alike, strict=True):

@@ -8,19 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from drafts import draft, number, text
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 
 from ldp_aggregator import Tally
+from ldp_aggregator.estimation import independence
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.evidence import covariance_of_cells
-from ldp_aggregator.learning import independence
-from ldp_aggregator.learning.independence import covariance_of_shares, p_value
+from ldp_aggregator.estimation.independence import covariance_of_shares, p_value
 from ldp_aggregator.learning.series import present
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.model import GaussianLikelihood
 from ldp_simulations import simulate
+from ldp_simulations.columns import Columns
+from ldp_simulations.fidelities import simulate_counts
 
 WINDOWS = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 10}
 
@@ -254,3 +256,46 @@ def test_numbers_and_copies_that_tell_something_are_found(how):
         campaign = Campaign.compile(draft(*(number(f"x{n}", -1, 1) for n in range(3)), privacy=privacy))
         tally = simulate(campaign, frame, np.where(of_b, "b", "a"), rng)
         assert p_of([(campaign, tally)]) < 1e-4
+
+
+def together(epsilon, dependence, missing, runs):
+    """The p-values of so many campaigns that ask two features of 3 and 4 values together."""
+    rng, people = np.random.default_rng(11), 4000
+    first, other = rng.choice(3, people, p=[0.5, 0.3, 0.2]), rng.choice(4, people, p=[0.4, 0.3, 0.2, 0.1])
+    other = np.where(rng.random(people) < dependence, first, other)
+    frame = pd.DataFrame({"a": [f"v{v}" for v in first], "b": [f"v{v}" for v in other]}, dtype=object)
+    frame.loc[rng.random(people) < missing, "a"] = None
+    # Independent in the table too, but for what is said: every pair stands there as often as its shares have it.
+    if not dependence:
+        frame = pd.concat([frame.assign(b=list(np.roll(frame["b"], 37 * shift))) for shift in range(40)])
+    features = [text("a", "v0", "v1", "v2", missing=missing > 0), text("b", "v0", "v1", "v2", "v3")]
+    campaign = Campaign.compile(draft(*features, label=None, pairs=[["a", "b"]], privacy={"epsilon": epsilon}))
+    columns = Columns.of(campaign, frame, np.full(len(frame), None))
+    for seed in range(runs):
+        tally = simulate_counts(columns, np.random.default_rng(seed), 6000)
+        found = estimate(campaign, tally)
+        yield independence.joint_p_value(found, found.questions[-1])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "missing", "runs"),
+    [
+        (1.0, 0.1, 80),
+        *(pytest.param(*one, 1000, marks=pytest.mark.long) for one in ((1.0, 0.0), (0.5, 0.3), (4.0, 0.1))),
+    ],
+)
+def test_two_features_that_tell_nothing_of_each_other_are_seldom_called_dependent(epsilon, missing, runs):
+    """By chance as many more than .05 are below it, or than .5, less than once in 10^5."""
+    values = np.array(list(together(epsilon, 0.0, missing, runs)))
+    assert binom.sf((values < 0.05).sum() - 1, runs, 0.05) > 1e-5
+    assert 1e-5 < binom.cdf((values < 0.5).sum(), runs, 0.5) < 1 - 1e-5
+
+
+def test_two_features_that_go_together_are_called_dependent():
+    assert np.median(list(together(2.0, 0.3, 0.1, 15))) < 1e-3
+
+
+def test_without_answers_to_each_feature_alone_nothing_is_said_of_two():
+    campaign = Campaign.compile(draft(text("a", "x", "y"), text("b", "x", "y"), label=None, pairs=[["a", "b"]]))
+    found = estimate(campaign, Tally(campaign))
+    assert independence.joint_p_value(found, found.questions[-1]) == 1.0
