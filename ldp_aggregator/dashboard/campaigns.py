@@ -119,6 +119,8 @@ async def campaign_page(
     campaign = await sources.campaign(state.id)
     tabs = tabs_of(state, campaign)
     shown = tab or tabs[0]
+    if problem and shown not in tabs:
+        shown = tabs[0]
     if shown not in tabs:
         raise PageError(
             404,
