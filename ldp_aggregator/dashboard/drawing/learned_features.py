@@ -37,7 +37,7 @@ from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_aggregator.learning.series import INTERVALS_MEAN, QuestionSeries, series_of
 from ldp_aggregator.service.verdicts import WIDEST, clue
-from ldp_aggregator.service.words import cells, interval, percent
+from ldp_aggregator.service.words import cells, interval, percent, plain_number
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import JOINT, LABEL, PAIR
 from ldp_protocols.document.windows import Windows
@@ -273,7 +273,8 @@ def _together(estimates: Estimates, one: QuestionEstimate, liars: int) -> Featur
 def _median_told(estimates: Estimates, feature: Feature) -> str:
     if feature.number is None or not estimates.asking(feature.name, PAIR).n:
         return ""
-    return " Median: {:.4g} (95 % interval {:g} to {:g}).".format(*estimates.quantile(feature.name))
+    median, low, high = (plain_number(float(f"{value:.4g}")) for value in estimates.quantile(feature.name))
+    return f" Median: {median} ({low} to {high})."
 
 
 def _gaussian(
