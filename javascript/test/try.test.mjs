@@ -7,7 +7,7 @@ import { parseCampaign } from "../dist/document/campaign.js";
 import { checkCrowd } from "../dist/later/crowd.js";
 import { utf8 } from "../dist/bytes.js";
 import { hmac } from "../dist/exact/sha256.js";
-import { accuracy, afterAnswer, estimate, lawOf, learned, model, nearest, sureness } from "../try/estimation.js";
+import { accuracy, afterAnswer, estimate, lawOf, learned, liarsMove, model, nearest, onAverage, sureness } from "../try/estimation.js";
 import { answers, peopleOf } from "../try/population.js";
 import { alwaysTheSame, DEVICES, EPSILONS, peopleIn, truthIn } from "../try/start.js";
 import { page } from "../try/build.mjs";
@@ -140,6 +140,44 @@ test("a liar says the last class, whatever is true, and moves each number by no 
       assert.ok(Math.abs(value - after.questions[i].cells.value[cell]) <= 20 * perLiar),
     ),
   );
+});
+
+test("liars move estimates as far as is said of them, where everybody's noise falls as expected", () => {
+  for (const table of tables) {
+    const campaign = campaignOf(table, "local 1");
+    const classes = table.label.values.length;
+    const truths = campaign.questions.map((question) => truthIn(table, question));
+    const expected = (share) =>
+      campaign.questions.map((question, i) => {
+        const { p, q } = lawOf(question);
+        const said = (cell) => (cell % classes === classes - 1 ? classes / question.domain_size : 0);
+        return truths[i].map((one, cell) => 1e6 * ((1 - share) * (q + (p - q) * one) + share * said(cell)));
+      });
+    const n = campaign.questions.map(() => 1e6);
+    const [honest, lied] = [0, 0.2].map((share) => estimate(campaign, n, expected(share)));
+    campaign.questions.forEach((question, i) =>
+      liarsMove(question, truths[i], classes, 0.2).forEach((move, cell) =>
+        near(lied.questions[i].cells.value[cell] - honest.questions[i].cells.value[cell], move, "a move"),
+      ),
+    );
+  }
+});
+
+test("with each more answer the truth's chance rises on average, and the first step is what Bayes' theorem gives", () => {
+  const table = tableOf("sleep");
+  for (const epsilon of EPSILONS) {
+    for (const question of campaignOf(table, `local ${epsilon}`).questions) {
+      const before = truthIn(table, question);
+      const found = onAverage(before, question, 1, [0, 1, 5, 10, 20, 50], 4000);
+      near(found[0], before[1], "before any answer");
+      for (const [i, one] of found.slice(1).entries()) assert.ok(one > found[i], `${epsilon}: ${found}`);
+      const { p, q } = lawOf(question);
+      const exact = before
+        .map((_, answer) => (answer === 1 ? p : q) * afterAnswer(before, question, answer)[1])
+        .reduce((a, b) => a + b);
+      assert.ok(Math.abs(found[1] - exact) < 0.02);
+    }
+  }
 });
 
 test("the coin's law adds up to one", () => {

@@ -5,7 +5,21 @@ import { readFileSync } from "node:fs";
 import { parseCampaign } from "../dist/document/campaign.js";
 import { accuracy, lawOf, learned } from "./estimation.js";
 import * as render from "./render.js";
-import { alwaysTheSame, dialWords, EPSILONS, limitRows, limitWords, ME, peopleIn, START, truthIn } from "./start.js";
+import {
+  aloneWords,
+  alwaysTheSame,
+  dialWords,
+  EPSILONS,
+  guessWords,
+  liarsWords,
+  limitRows,
+  limitWords,
+  ME,
+  peopleIn,
+  START,
+  truthIn,
+  whoWords,
+} from "./start.js";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const read = (path) => readFileSync(here(path), "utf8");
@@ -35,7 +49,10 @@ function parts() {
     questions: questions.length,
     coin: render.coin(lawOf(question), question.domain_size, null),
     beliefs: render.beliefs(names, truth, null, null, null),
-    last: label.values.at(-1),
+    who: whoWords(table),
+    guess: guessWords(epsilon),
+    alone: aloneWords(epsilon),
+    liars: liarsWords(table, question, 0),
     pick: questions
       .map((one, i) => `<option value="${i}"${i === 1 ? " selected" : ""}>${render.subject(table, one)}</option>`)
       .join(""),

@@ -352,6 +352,37 @@ export function afterAnswer(before, question, answer) {
   return joint.map((one) => one / sum(joint));
 }
 
+/** How far liars, `share` of the devices, move each estimate of a question; they say the last class, with any value. */
+export function liarsMove(question, truth, classes, share) {
+  const { p, q } = lawOf(question);
+  const values = question.domain_size / classes;
+  return truth.map((one, cell) => share * ((Number(cell % classes === classes - 1) / values - q) / (p - q) - one));
+}
+
+/**
+ * The chances that the true cell has, on average over `devices` that send so many answers each, with new noise: one
+ * number for each of `numbers`, which rise. The draws are always the same.
+ */
+export function onAverage(before, question, truth, numbers, devices = 2000) {
+  const { p, q } = lawOf(question);
+  const totals = numbers.map(() => 0);
+  let word = 1;
+  const chance = () => (word = (word * 48271) % 2147483647) / 2147483647;
+  for (let device = 0; device < devices; device++) {
+    const joint = [...before];
+    let sent = 0;
+    numbers.forEach((number, place) => {
+      for (; sent < number; sent++) {
+        const at = chance();
+        const other = Math.floor((at - p) / q);
+        joint[at < p ? truth : Math.min(other, before.length - 2) + Number(other >= truth)] *= p / q;
+      }
+      totals[place] += joint[truth] / sum(joint);
+    });
+  }
+  return totals.map((total) => total / devices);
+}
+
 /** How sure somebody can be at most, and must be at least, who was `before` sure, if odds move by exp(epsilon). */
 export const sureness = (before, epsilon) =>
   [-epsilon, epsilon].map((power) => (before * Math.exp(power)) / (before * Math.exp(power) + 1 - before));

@@ -6,27 +6,31 @@ import { hmac } from "../dist/exact/sha256.js";
 import { checkCrowd } from "../dist/later/crowd.js";
 import { perturb } from "../dist/perturb.js";
 import { FakeAggregator, memoryStorage } from "../dist/testing/index.js";
-import { accuracy, afterAnswer, estimate, lawOf, learned, model } from "./estimation.js";
+import { accuracy, afterAnswer, estimate, lawOf, learned, model, onAverage, sureness } from "./estimation.js";
 import { answers, peopleOf } from "./population.js";
 import * as render from "./render.js";
 import {
+  aloneWords,
   alwaysTheSame,
   DEVICES,
   dialWords,
   EPSILONS,
+  guessWords,
+  liarsWords,
   limitRows,
   limitWords,
   ME,
-  oddsWords,
   peopleIn,
   START,
   truthIn,
+  whoWords,
 } from "./start.js";
 
 const BATCH = 250;
 const FIRST_SECONDS = 3; // of the first run, so that it can be followed; a dial's is as fast as can be
 const SERVER = "https://in.this.page";
 const MOST_WORKERS = 4;
+const NUMBERS = [0, 1, 5, 10, 20, 50]; // of answers, had it sent more than one
 
 /* global SOURCE, TABLES: the text of this script and that of tables.json, which the build puts before it */
 const campaignOf = ([id, text]) => parseCampaign(text, id, checkCrowd);
@@ -104,6 +108,9 @@ function show(source, tables) {
     drawMine();
   }
 
+  const heardOf = (before, question, heard) =>
+    heard.reduce((belief, one) => afterAnswer(belief, question, one), before);
+
   function drawMine() {
     const { table } = state;
     const { question, heard, told, upload, refused } = mine;
@@ -112,7 +119,7 @@ function show(source, tables) {
     // Where the coin fell: on what the device takes for the truth, or on one of the others, which lie side by side.
     const other = first - Number(first > claimed);
     const before = truthIn(table, question);
-    const after = heard.reduce((belief, one) => afterAnswer(belief, question, one), before);
+    const after = heardOf(before, question, heard);
     const chances = (cell) => [before, after].map((shares) => render.inHundred(shares[cell]));
     const [was, is] = chances(truth);
     write("question", render.subject(table, question));
@@ -121,18 +128,36 @@ function show(source, tables) {
     write("sent", refused ? "nothing more: your device said No" : `“${names[first]}”, in ${upload.length / 2} bytes`);
     draw("bytes", refused ? "" : render.bytes(upload));
     draw("beliefs", render.beliefs(names, before, after, truth, refused ? null : first));
+    document.querySelector('[data-act="answer"]').textContent = "Start as a new person";
+    write("once", "A second answer? A real device would say No: it answers once.");
     if (refused) {
+      const average = onAverage(before, question, claimed, NUMBERS);
+      const own = NUMBERS.map((number) => heardOf(before, question, heard.slice(0, number))[claimed]);
+      draw("beliefs", render.rise(NUMBERS, average, own));
+      const end = average.at(-1);
+      const later =
+        end >= 0.9
+          ? "After about 50 answers it nearly always has you."
+          : `On average 50 answers bring it to ${render.inHundred(end)}: with so much noise it takes more.`;
+      const misled =
+        own.at(-1) < own[0]
+          ? "Chance misled the server this time. "
+          : Math.min(...own) < own[0]
+            ? "Chance misled the server at first. "
+            : "";
+      const [from, to] = [own[0], own.at(-1)].map(render.inHundred);
+      const what = told === me ? "your truth" : "what you told your device";
       write(
         "belief",
-        `Had it sent ${heard.length} answers, each with new noise, the server would now give your truth ${is} chances in 100. It began at ${was}.`,
+        `Had it sent ${heard.length} answers, each with new noise, the server would now give ${what} ${to} chances in 100. It began at ${from}. ${misled}${later}`,
       );
-      write("hint", "So your device answers once, and never again. Press once more and watch the noise wear off.");
+      write("hint", "Bars: the average of 2,000 such devices. Dots: this one. So your device answers once, and never again.");
       return;
     }
     const [heardWas, heardIs] = chances(first);
     const about =
       first === truth
-        ? "It happens to be true, and the server cannot tell."
+        ? `It is true. The server cannot be certain${after[first] < 0.9 ? "." : `, but ${heardIs} in 100 is nearly that.`}`
         : `Your truth, “${names[truth]}”, had ${was} and has ${is}.`;
     write(
       "belief",
@@ -144,8 +169,8 @@ function show(source, tables) {
     write(
       "hint",
       told === me
-        ? `That is all it has of you. It learns nothing of your other entries, and no name was sent.${state.crowd ? " This answer travels alone, outside the crowd." : ""}`
-        : `A lie looks like noise, so the server takes it. Among ${render.whole(devices())} devices it moves one number by ${reach} in 100 at most.`,
+        ? `That is all it has of you. It was asked nothing about your other entries, and no name was sent.${state.crowd ? " This answer travels alone, outside the crowd." : ""}`
+        : `The server cannot see that it is a lie, and counts it. One lie among ${render.whole(devices())} devices moves a result by at most ${reach} in 100.`,
     );
   }
 
@@ -154,11 +179,11 @@ function show(source, tables) {
     if (!mine) await answer(me);
     await mine.deliver();
     mine.refused = mine.aggregator.uploads.length === 1;
-    for (let more = mine.heard.length > 1 ? 5 : 4; more > 0;) {
+    mine.heard.length = 1;
+    while (mine.heard.length < NUMBERS.at(-1)) {
       const [{ question, payload }] = perturb(mine.campaign, ...entriesOf(mine.told));
       if (question !== mine.question.index) continue; // such a device would keep to its question
       mine.heard.push(payload[0]);
-      more--;
     }
     drawMine();
   }
@@ -169,8 +194,10 @@ function show(source, tables) {
     const { table } = state;
     const question = campaign(false).questions[state.asked];
     const names = render.answersTo(table, question);
-    write("question", `one of ${table.features.length + 1}, by lot`);
-    write("truth", "known to you alone");
+    write("question", `one of ${table.features.length + 1}, at random`);
+    write("truth", "not looked up yet");
+    document.querySelector('[data-act="answer"]').textContent = "Answer";
+    write("once", ONCE);
     draw("coin", render.coin(lawOf(question), question.domain_size, null));
     write("sent", "nothing yet");
     draw("bytes", "");
@@ -273,6 +300,7 @@ function show(source, tables) {
     const question = campaign().questions[state.asked];
     const cells = told?.found && told.found.estimates.questions[state.asked].cells;
     draw("shares", render.shares(render.answersTo(state.table, question), truthIn(state.table, question), cells));
+    write("below", cells?.value.some((one) => one < 0) ? "Below 0 means: too noisy to say." : "");
   }
 
   function drawModel() {
@@ -283,7 +311,7 @@ function show(source, tables) {
     const base = accuracy(alwaysTheSame(table), strangers);
     const right = told?.found?.right;
     write("right", right === undefined ? "?" : render.inHundred(right));
-    write("best", render.inHundred(best));
+    write("best", `${render.inHundred(best)}${right > best ? " (chance put it below)" : ""}`);
     write("base", render.inHundred(base));
     draw("plot", render.accuracyPlot(told?.points ?? [], base, best));
     const verdict =
@@ -299,19 +327,20 @@ function show(source, tables) {
     const [now, crowd] = [epsilon(), state.crowd];
     const local = campaign().privacy.epsilon;
     for (const one of all('[data-value="epsilon"]')) one.textContent = now;
-    for (const one of all('[data-note="epsilon"]')) one.textContent = oddsWords(now);
+    for (const one of all('[data-note="epsilon"]')) one.textContent = guessWords(now);
     for (const one of all('[data-set="epsilon"]')) {
       one.value = state.epsilon;
-      one.ariaValueText = `${now}: ${oddsWords(now)}`;
+      one.ariaValueText = `${now}: ${guessWords(now)}`;
     }
     for (const one of all('[data-value="devices"]')) one.textContent = render.whole(devices());
     document.querySelector('[data-set="devices"]').ariaValueText = render.whole(devices());
     for (const one of all('[data-value="liars"]')) one.textContent = state.liars;
-    const [last] = state.table.label.values.slice(-1);
-    document.querySelector('[data-note="liars"]').textContent = `of 100 devices say “${last}”, whatever is true`;
+    const shown = campaign().questions[state.asked];
+    document.querySelector('[data-note="liars"]').textContent = liarsWords(state.table, shown, state.liars);
+    write("unless", state.liars ? ", if nobody lies" : "");
     document.querySelector('[data-note="way"]').textContent = crowd
-      ? `A relay of somebody else mixes ${render.whole(devices())} sealed answers, so each may carry less noise. If relay and server worked together, even odds could become ${render.odds(local)} to 1.`
-      : "Every answer is safe by itself.";
+      ? `A relay of somebody else mixes ${render.whole(devices())} sealed answers, so each may carry less noise. If relay and server worked together, a guess of 50 in 100 could become ${render.inHundred(sureness(0.5, local)[1])}.`
+      : aloneWords(now);
     document.querySelector('[data-act="run"]').textContent = `Let ${render.whole(devices())} people answer`;
     draw("limits", render.limits(limitRows(now)));
     write("limit", limitWords(now, crowd ? local : null));
@@ -326,6 +355,7 @@ function show(source, tables) {
   function drawTable() {
     const { table } = state;
     document.querySelector("[data-origin]").textContent = table.origin;
+    write("who", whoWords(table));
     document.querySelector("[data-record]").innerHTML = render.recordForm(table, me);
     const options = campaign(false).questions.map(
       (question, i) => new Option(render.subject(table, question), i, false, i === state.asked),
@@ -337,24 +367,42 @@ function show(source, tables) {
     run++;
     told = null;
     delete document.body.dataset.done;
-    write("count", "Nobody has answered yet.");
+    write("count", NOBODY);
     write("tally", "nothing yet");
   }
 
+  const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  /** Moves the page to the card where a press shows, unless what it says is in sight. */
+  function reveal(card, name) {
+    const { top, bottom } = out(name).getBoundingClientRect();
+    if (top >= 0 && bottom <= innerHeight) return;
+    document.querySelector(card).scrollIntoView({ behavior: isStill() ? "auto" : "smooth", block: "start" });
+  }
+
   const acts = {
-    answer: () => answer(me),
+    async answer() {
+      if (mine) return acts.other();
+      await answer(me);
+      reveal(".leaves", "belief");
+    },
     async other() {
       me = anybody();
       drawTable();
       forget();
     },
-    lie() {
+    async lie() {
       const other = anybody();
-      return answer([...other.slice(0, -1), (me.at(-1) + 1) % state.table.label.values.length]);
+      await answer([...other.slice(0, -1), (me.at(-1) + 1) % state.table.label.values.length]);
+      reveal(".leaves", "hint");
     },
-    again,
+    async again() {
+      await again();
+      reveal(".believed", "hint");
+    },
     async run() {
-      start(matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : FIRST_SECONDS);
+      start(isStill() ? 0 : FIRST_SECONDS);
+      reveal(".counted", "count");
     },
   };
 
@@ -370,6 +418,7 @@ function show(source, tables) {
     } else if ("pick" in target.dataset) {
       state.asked = Number(target.value);
       drawShares();
+      drawDials();
       if (!mine) forget();
     } else if (target.name === "table") {
       Object.assign(state, { table: tables.find(({ name }) => name === target.value), asked: 1 });
@@ -389,7 +438,7 @@ function show(source, tables) {
     }
   });
 
-  const [BEFORE, ASSUMED] = ["belief", "hint"].map((name) => out(name).textContent);
+  const [BEFORE, ASSUMED, ONCE, NOBODY] = ["belief", "hint", "once", "count"].map((name) => out(name).textContent);
   if (location.protocol === "file:") document.querySelector("[data-home]").removeAttribute("href");
   drawTable();
   drawDials();

@@ -5,11 +5,7 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (one) => `&#${one.char
 export const inHundred = (share) => brief(share).replace("<", "under ").replace(">", "over ");
 const brief = (share) =>
   share > 0 && share < 0.01 ? "<1" : share > 0.99 && share < 1 ? ">99" : String(Math.round(100 * share));
-/** A number with two digits that count. */
-export const odds = (epsilon) => {
-  const ratio = Math.exp(epsilon);
-  return ratio < 10 ? ratio.toFixed(1) : String(Math.round(ratio));
-};
+const COUNTS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 export const whole = (number) => number.toLocaleString("en");
 
 /** The names of a question's answers, in their order. */
@@ -61,13 +57,24 @@ export function beliefs(names, before, after, mine, said) {
   return rows.join("");
 }
 
+/** The chances of the truth after so many answers: on average, and of one device. */
+export function rise(numbers, average, own) {
+  const rows = numbers.map((number, i) => {
+    const dot = `<circle class="start" cx="${percent(own[i])}" cy="11" r="5"/>`;
+    const name = number === 0 ? "before" : `after ${number} answer${number > 1 ? "s" : ""}`;
+    return `<li><span class="name">${name}</span>${track(22, rect("after", 0, average[i], 4, 14), dot)}<span class="num">${HIDDEN("on average ")}<b>${escaped(brief(average[i]))}</b>${HIDDEN(`, of this device ${brief(own[i])}`)}</span></li>`;
+  });
+  return rows.join("");
+}
+
 /** The weighted coin: how it can fall, and how it fell (`kept`: on the truth; null: not yet). */
 export function coin({ p, q }, size, at) {
   const others = [...Array(size - 1).keys()].map((i) => rect("other", p + i * q + 0.004, p + (i + 1) * q, 12, 14));
   const pin = at === null ? "" : `<path class="pin" d="M-6 0h12l-6 11z"/>`;
   const svg = `<svg class="track coin" height="40" aria-hidden="true">${rect("truth", 0, p, 12, 14)}${others.join("")}
 <svg x="${percent(at ?? 0)}" y="0" overflow="visible">${pin}</svg></svg>`;
-  return `${svg}<p class="ends"><span>the truth: ${inHundred(p)} in 100</span><span>something else: ${inHundred(1 - p)} in 100</span></p>`;
+  const rest = size === 2 ? "the other" : `each of the ${COUNTS[size - 1]} others`;
+  return `${svg}<p class="ends"><i class="truth"></i>Truth ${inHundred(p)} in 100, <i class="other"></i>${rest} ${inHundred(q)}: so the truth still stands out in a crowd.</p>`;
 }
 
 /** Bytes of an upload, with the question and the answer marked. */
@@ -94,7 +101,9 @@ export function shares(names, truth, cells) {
   const rows = names.map((name, i) => {
     const known = cells && Number.isFinite(cells.variance[i]);
     const marks = [rect("zero", x(0), x(0) + 0.002, 0, 26), rect("line", 0, 1, 12.5, 1)];
-    if (known) marks.push(rect("interval", x(cells.low[i]), x(cells.high[i]), 8, 10));
+    // What lies beyond the scale is shown at its end.
+    if (known)
+      marks.push(rect("interval", Math.min(x(cells.low[i]), 0.97), Math.max(x(cells.high[i]), 0.03), 8, 10));
     marks.push(`<svg x="${percent(x(truth[i]))}" y="13" overflow="visible"><path class="true" d="M0-10v20"/></svg>`);
     if (known) marks.push(`<circle class="dot" cx="${percent(x(cells.value[i]))}" cy="13" r="5.5"/>`);
     const reach = known ? Math.max(cells.high[i] - cells.value[i], cells.value[i] - cells.low[i]) : 0;

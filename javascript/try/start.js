@@ -1,6 +1,6 @@
 // What the page says at its start, and again whenever a dial is turned: used by the build, which writes it into the page, and by the page.
-import { sureness } from "./estimation.js";
-import { inHundred, odds, truthOf } from "./render.js";
+import { liarsMove, sureness } from "./estimation.js";
+import { answersTo, inHundred, truthOf } from "./render.js";
 
 export const EPSILONS = [0.25, 0.5, 1, 2, 3, 4, 6];
 export const DEVICES = [1000, 2000, 5000, 10000, 20000];
@@ -22,7 +22,7 @@ export function truthIn(table, question) {
   return counts.map((one) => one / total);
 }
 
-export const oddsWords = (epsilon) => `even odds become ${odds(epsilon)} to 1 at most`;
+export const guessWords = (epsilon) => `a guess of 50 in 100 can become ${inHundred(sureness(0.5, epsilon)[1])} at most`;
 
 const SURE = [
   ["Somebody with no idea", 0.5],
@@ -45,17 +45,39 @@ export function limitWords(epsilon, alone = null) {
   return `${cap} That is while relay and server keep apart, but for one chance in a billion. Together they could reach ${together}.`;
 }
 
-const DIAL = {
-  0.25: "Nearly a coin toss. Your secret is as good as untouched, and a server needs very many people.",
-  0.5: "Well hidden. A server needs many people.",
-  1: "A common choice: one answer proves nothing, and some thousands of people make a clear picture.",
-  2: "Weaker: one answer is a real hint, though anybody may still deny it.",
-  3: "Weak by itself: an answer is right more often than not.",
-  4: "Very weak by itself. Only in a crowd is this a good idea.",
-  6: "Hardly any noise. By itself this protects next to nothing.",
+/** How well noise of each epsilon protects one answer by itself, and what follows. */
+const PROTECTION = {
+  0.25: ["Very strong protection", "Nearly a coin toss, and a server needs very many people."],
+  0.5: ["Strong protection", "A server needs many people."],
+  1: [
+    "Good protection",
+    "A common choice: one answer proves nothing, and some thousands of people make a clear picture.",
+  ],
+  2: ["Weaker protection", "One answer is a real hint, though anybody may still deny it."],
+  3: ["Weak protection", "One answer is right more often than not."],
+  4: ["Very weak protection", "Only in a crowd is this a good idea."],
+  6: ["Noise this small hardly protects", "One answer is nearly always the truth."],
 };
 
-export const dialWords = (epsilon) => DIAL[epsilon];
+export const dialWords = (epsilon) => PROTECTION[epsilon].join(". ");
+
+/** How well each answer is protected without a crowd. */
+export const aloneWords = (epsilon) => `${PROTECTION[epsilon][0]}. Each answer carries its own noise.`;
+
+/** What `percent` liars of 100 say, and how far they move a result of the question that is shown. */
+export function liarsWords(table, question, percent) {
+  const classes = table.label.values;
+  const moves = liarsMove(question, truthIn(table, question), classes.length, percent / 100);
+  const most = moves.indexOf(Math.max(...moves));
+  const moved = percent
+    ? ` Here they raise “${answersTo(table, question)[most]}” by about ${(100 * moves[most]).toFixed(1)} in 100.`
+    : "";
+  return `of 100 devices say “${classes.at(-1)}”, whatever is true. One liar changes almost nothing. Many who tell the same lie spoil it, and the server cannot see it.${moved}`;
+}
+
+/** Whose record the form shows. */
+export const whoWords = ({ origin }) =>
+  origin.startsWith("Real") ? "(from the real table; change it)" : "(invented; change it)";
 
 /** The model that always names the class that most people have. */
 export function alwaysTheSame({ people, features, label }) {

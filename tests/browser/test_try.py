@@ -110,16 +110,50 @@ def test_a_device_answers_with_the_bytes_that_a_server_reads_and_says_no_to_a_se
     assert f"“{heard}”" in page.said("sent")
     assert f"The server heard “{heard}”" in page.said("belief")
     page.press("again")
-    browser.wait(lambda: "Had it sent 5 answers" in page.said("belief"))
+    browser.wait(lambda: "Had it sent 50 answers" in page.said("belief"))
     assert (page.said("sent"), page.said("bytes")) == ("nothing more: your device said No", "")
-    page.press("again")
-    browser.wait(lambda: "Had it sent 10 answers" in page.said("belief"))
+    average = [one.text for one in browser.all(".believed .num b")]
+    chances = [int(one.strip("<>")) for one in average]
+    assert chances == sorted(chances)
+    assert chances[-1] > 90 > 50 > chances[0]
     page.press("lie")
     browser.wait(lambda: "You told it" in page.said("truth"))
-    assert "A lie looks like noise" in page.said("hint")
+    question = next(one for one in campaign.questions if page.said("question").startswith(one.feature or "Sleep"))
+    tally = Tally(campaign)
+    tally.n[:] = [round(20_000 * one.weight / sum(each.weight for each in campaign.questions)) for one in campaign.questions]
+    per_liar = estimate(campaign, tally).questions[campaign.questions.index(question)].per_liar
+    said = re.search(r"One lie among 20,000 devices moves a result by at most ([\d.]+) in 100", page.said("hint"))
+    assert float(said[1]) == pytest.approx(100 * per_liar, abs=0.006)
     page.press("other")
     browser.wait(lambda: page.said("sent") == "nothing yet")
+    assert browser.text('[data-act="answer"]') == "Answer"
     assert browser.complaints() == []
+
+
+def test_a_device_that_answered_starts_as_a_new_person_before_it_answers_again(browser):
+    page = Page(browser)
+    for epsilon, certain in (("2", False), ("6", True)):
+        page.turn('[data-set="epsilon"]', epsilon)
+        page.press("answer")
+        browser.wait(lambda: "The server heard" in page.said("belief"))
+        assert browser.text('[data-act="answer"]') == "Start as a new person"
+        assert "would say No" in page.said("once")
+        assert ("is nearly that" in page.said("belief")) == (certain and "It is true" in page.said("belief"))
+        page.press("answer")
+        browser.wait(lambda: page.said("sent") == "nothing yet")
+        assert page.said("once") == "Your device answers once, and never again."
+    assert "Noise this small hardly protects" in browser.text('[data-note="way"]')
+    assert "Noise this small hardly protects" in page.said("dial")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_what_a_press_shows_is_in_sight_on_a_small_screen(browser, width):
+    browser.resize(width, 844)
+    page = Page(browser)
+    place = "return document.querySelector('{}').getBoundingClientRect().top"
+    for act, card in (("answer", ".leaves"), ("again", ".believed"), ("run", ".counted")):
+        page.press(act)
+        browser.wait(lambda card=card: -1 < browser.driver.execute_script(place.format(card)) < 60)
 
 
 def test_the_last_turn_of_a_dial_is_the_one_that_counts(browser):
@@ -131,7 +165,7 @@ def test_the_last_turn_of_a_dial_is_the_one_that_counts(browser):
     tally = page.tally()
     assert (tally.campaign.privacy.epsilon, tally.n.sum()) == (0.5, 2000)
     assert page.said("count").startswith("2,000 of 2,000 devices have answered, with 52 kB in all.")
-    assert "even odds become 1.6 to 1" in browser.text('[data-note="epsilon"]')
+    assert "a guess of 50 in 100 can become 62 at most" in browser.text('[data-note="epsilon"]')
 
 
 def test_a_seed_draws_the_same_people_and_the_same_noise(browser):
@@ -183,6 +217,9 @@ def test_liars_are_counted_and_what_they_say_is_seen(browser):
     honest = page.tally()
     page.turn('[data-set="liars"]', "20")
     page.answered()
+    told = browser.text('[data-note="liars"]')
+    assert re.search(r"they raise “.*, sleeps badly” by about \d+\.\d in 100", told)
+    assert page.said("unless") == ", if nobody lies"
     shares = [tally.counts[1].reshape(-1, 2).sum(axis=0)[1] / tally.n[1] for tally in (honest, page.tally())]
     assert shares[1] - shares[0] > 0.08  # 0.12 is expected, with a deviation of 0.012
 
@@ -207,7 +244,7 @@ def test_all_of_it_is_reached_by_keys_and_the_focus_is_seen(browser):
     # Of a choice the ring is around its label.
     assert [one for one in stops if one.endswith("UNSEEN") and not re.search(" input (table|way) ", one)] == []
     named = " ".join(stops)
-    for name in ("Answer", "Be somebody else", "Lie", "What if I answer again?", "people answer", "For those who"):
+    for name in ("Answer", "Be somebody else", "What if I lie?", "What if I answer again?", "people answer", "For those who"):
         assert name in named
     assert sum(" input " in one for one in stops) >= 6  # four dials, of which one twice, and two sets of choices
 
