@@ -300,7 +300,7 @@ function show(source, tables) {
     const question = campaign().questions[state.asked];
     const cells = told?.found && told.found.estimates.questions[state.asked].cells;
     draw("shares", render.shares(render.answersTo(state.table, question), truthIn(state.table, question), cells));
-    write("below", cells?.value.some((one) => one < 0) ? "Below 0 means: too noisy to say." : "");
+    write("below", cells?.value.some((one) => one < -0.0005) ? "Below 0 means: too noisy to say." : "");
   }
 
   function drawModel() {

@@ -108,7 +108,7 @@ export function shares(names, truth, cells) {
     if (known) marks.push(`<circle class="dot" cx="${percent(x(cells.value[i]))}" cy="13" r="5.5"/>`);
     const reach = known ? Math.max(cells.high[i] - cells.value[i], cells.value[i] - cells.low[i]) : 0;
     const digits = 100 * reach < 9.95 ? 1 : 0;
-    const [share, around] = known ? [cells.value[i], reach].map((one) => (100 * one).toFixed(digits)) : [];
+    const [share, around] = known ? [cells.value[i], reach].map((one) => (100 * one).toFixed(digits).replace(/^-(?=0(\.0)?$)/, "")) : [];
     const number = known ? `<b>${share}</b> <small>± ${around}</small>` : "<b>?</b>";
     return `<li><span class="name">${escaped(name)}</span>${track(26, ...marks)}<span class="num">${number}${HIDDEN(` of 100; in truth ${(100 * truth[i]).toFixed(1)}`)}</span></li>`;
   });

@@ -246,7 +246,14 @@ def test_all_of_it_is_reached_by_keys_and_the_focus_is_seen(browser):
     # Of a choice the ring is around its label.
     assert [one for one in stops if one.endswith("UNSEEN") and not re.search(" input (table|way) ", one)] == []
     named = " ".join(stops)
-    for name in ("Answer", "Be somebody else", "What if I lie?", "What if I answer again?", "people answer", "For those who"):
+    for name in (
+        "Answer",
+        "Be somebody else",
+        "What if I lie?",
+        "What if I answer again?",
+        "people answer",
+        "For those who",
+    ):
         assert name in named
     assert sum(" input " in one for one in stops) >= 6  # four dials, of which one twice, and two sets of choices
 
@@ -268,10 +275,17 @@ def test_an_aggregator_offers_it_and_a_campaigns_page_leads_to_it(browser, monke
     monkeypatch.setenv("LDP_AGGREGATOR_TRY_PAGE", "true")
     with temporary_aggregator() as aggregator:
         page = Page(browser, f"{aggregator.url}/try")
-        page.press("answer")
-        browser.wait(lambda: "The server heard" in page.said("belief"))
-        page.turn('[data-set="devices"]', "0")
-        page.answered()
+        cut = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+        browser.driver.execute_cdp_cmd("Network.enable", {})
+        browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", cut)
+        try:  # As the page says, it goes on without a network.
+            page.press("answer")
+            browser.wait(lambda: "The server heard" in page.said("belief"))
+            page.turn('[data-set="devices"]', "0")
+            page.answered()
+        finally:
+            on = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+            browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", on)
         assert browser.complaints() == []
 
 
