@@ -66,7 +66,7 @@ def uci_folder() -> Path:
     named = [file["file"] for _, file in files_of()]
     if absent := [name for name in named if "/" not in name and not (folder / name).is_file()]:
         pytest.skip(
-            f"no UCI tables in {folder}: {', '.join(absent)} missing; 'ldp-simulate data check {folder}' says where each "
-            f"is from, and {DATA_VARIABLE} names another folder"
+            f"no UCI tables in {folder}: {', '.join(absent)} missing; 'ldp-simulate data check {folder}' says where "
+            f"each is from, and {DATA_VARIABLE} names another folder"
         )
     return folder

@@ -195,9 +195,7 @@ def test_the_features_that_the_documentation_orders_are_ordered_and_no_others(na
         (["low", "med", "high", "unknown"], ["low", "med", "high"], False, False),
     ],
 )
-def test_a_feature_is_ordered_only_where_its_values_are_listed_so(
-    values, seen, observed, ordered, monkeypatch
-):
+def test_a_feature_is_ordered_only_where_its_values_are_listed_so(values, seen, observed, ordered, monkeypatch):
     columns = [{"name": "safety", "kind": "categorical", "values": values, "observed_values": seen}]
     car = {"title": "Car", "classes": ["no", "yes"], "columns": columns}
     monkeypatch.setitem(DATASETS, "car", car)
