@@ -46,7 +46,7 @@ def state_of(path: Path, file: Mapping[str, Any]) -> str:
             if hashlib.file_digest(packed, "sha256").hexdigest() == file["sha256"]:
                 return FITS
         with gzip.open(path) as table:
-            same = hashlib.file_digest(table, "sha256").hexdigest() == file["table_sha256"]  # type: ignore[arg-type]
+            same = hashlib.file_digest(table, "sha256").hexdigest() == file["table_sha256"]
     except (gzip.BadGzipFile, EOFError, zlib.error):
         return DIFFERS
     except OSError as error:
