@@ -1,5 +1,5 @@
 # make demo    thousands of simulated devices answer a campaign; a model comes out
-#              make demo DATA=my.csv LABEL=column does the same with a table of your own
+#              make demo DATA=my.csv LABEL=column does the same with a table of your own; without LABEL it asks for statistics
 #              make demo CROWD=1 promises a crowd's guarantee, with issuer, relay and gateway as processes
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
@@ -211,14 +211,14 @@ $(JAVASCRIPT): javascript/package-lock.json
 	cd javascript && npm ci --no-audit --no-fund
 	@touch $@
 
-# The lab's page carries the package's encoder: an old one is built anew here, and says so once.
-BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js
+# The lab's page carries the package's encoder, and the page to try all of the client: an old one is built anew here, and says so once.
+BUNDLES := ldp-bayes-client.min.js ldp-bayes-client.crowd.min.js try/index.html try/try.css try/try.js
 SERVED := ldp_aggregator/dashboard/static
 
 javascript: $(JAVASCRIPT)
 	cd javascript && npm run build && FEWEST=450 npm test
 	@old=; for file in $(BUNDLES); do cmp -s javascript/dist/$$file $(SERVED)/$$file || { \
-	  cp javascript/dist/$$file $(SERVED) && old="$$old $$file"; }; done; [ -z "$$old" ] || { \
+	  cp javascript/dist/$$file $(SERVED)/$$file && old="$$old $$file"; }; done; [ -z "$$old" ] || { \
 	  echo "$(SERVED):$$old older than the package: built anew, commit it and run this again"; exit 1; }
 
 # Lint, vectors, promises and the app in Java need no Python package; what is held beside Python needs `make setup`.
@@ -253,13 +253,14 @@ $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
 
 browser: $(INSTALLED) $(AXE)
-	$(BIN)/python $(PYTEST) 9 tests/browser
+	$(BIN)/python $(PYTEST) 22 tests/browser
 
 SCREENSHOTS := PYTHONPATH=tests/support:tests/support/learning $(BIN)/python docs/pictures/screenshots.py
 
 screenshots: $(INSTALLED)
 	$(SCREENSHOTS) build/screenshots
 	$(SCREENSHOTS) build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+	$(SCREENSHOTS) build/screenshots --try docs/pictures/try.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)

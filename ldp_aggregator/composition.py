@@ -1,10 +1,10 @@
 """What several shuffled answers of one device reveal together, composed from the curves of delta over epsilon.
 
 Each group's curve is dominated by the one that :mod:`ldp_aggregator.amplification` bounds it by, and the composition of
-what dominates dominates the composition (Y. Zhu, J. Dong, Y.-X. Wang, "Optimal Accounting of Differential Privacy via
-Characteristic Function", AISTATS 2022). The bound is taken at a hundred points, and their convex hull from below: a
-true curve is convex, and so below the hull. "Connect the Dots" (V. Doroshenko et al., PoPETs 2022, algorithm 1) makes
-of it a distribution of losses that is never better. dp-accounting, the extra ``composition``, does this and composes.
+what dominates dominates the composition (Zhu, Dong, Wang, "Optimal Accounting of Differential Privacy via
+Characteristic Function", 2022). The bound is taken at a hundred points, and their convex hull from below: a true curve
+is convex, and so below the hull. "Connect the Dots" (Doroshenko et al. 2022, algorithm 1) makes of it a distribution of
+losses that is never better. dp-accounting, the extra ``composition``, does this and composes.
 """
 
 from __future__ import annotations

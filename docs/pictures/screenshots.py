@@ -27,10 +27,14 @@ def main():
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="one picture instead, of what the demonstration learned"
     )
+    parser.add_argument("--try", type=Path, metavar="FILE", dest="first_screen", help="one of the page to try")
     parser.add_argument("--devices", type=int, default=400)
     options = parser.parse_args()
     if options.picture:
         take_picture(options.picture, options.devices)
+        return
+    if options.first_screen:
+        take_first_screen(options.first_screen)
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     with open_browser() as browser, temporary_aggregator() as aggregator:
@@ -47,6 +51,15 @@ def main():
         take(browser, options.folder, "empty-trained", pages["empty"], trained)
         take(browser, options.folder, "token-made", pages["tokens"], make_token)
         take(browser, options.folder, "public-again", pages["public"], answer_often)
+
+
+def take_first_screen(file):
+    """The head of the page that explains by doing."""
+    with open_browser() as browser:
+        browser.resize(1100)
+        browser.open((Path(__file__).parents[1] / "try" / "index.html").as_uri())
+        browser.wait(lambda: browser.one('[data-act="answer"]').is_enabled())
+        file.write_bytes(browser.one(".hero").screenshot_as_png)
 
 
 def nothing(_browser):

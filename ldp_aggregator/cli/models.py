@@ -210,9 +210,10 @@ def _tell_series(
 
 def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
-    cells = estimates.to_frame()
-    texts = {name: "" for name in ("feature", "value", "class", "mechanism", "other", "other_value") if name in cells}
-    say(cells.fillna(texts).to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
+    cells = estimates.to_frame().astype({"question": object, "n": object})
+    texts = "question", "feature", "mechanism", "n", "value", "class", "other", "other_value"
+    cells = cells.fillna({name: "" for name in texts if name in cells})
+    say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")
     campaign = estimates.campaign
@@ -323,9 +324,9 @@ def _tell_lies(lies: dict[str, Any]) -> None:
 def _tell_moved(moved: dict[str, Any]) -> None:
     """Print the most that so many liars can have moved what was estimated."""
     say(f"\nIf {moved['liars']:,} of the devices had lied, at most (see docs/privacy.md):")
-    classes = "shares of the classes", shown_reach(moved["classes"])
+    classes = [("shares of the classes", shown_reach(moved["classes"]))] if "classes" in moved else []
     rows = [(name, shown_reach(reach)) for name, reach in moved["features"].items()]
-    say_table(("what they move", "by"), [classes, *rows])
+    say_table(("what they move", "by"), [*classes, *rows])
 
 
 _CROWDS: Final = (1_000, 5_000, 20_000, 100_000)

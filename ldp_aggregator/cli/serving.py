@@ -54,7 +54,7 @@ def add_commands(groups: Groups) -> None:
     quickstart.add_argument(
         "--table", type=Path, metavar="FILE", help="a CSV file of PUBLIC data to take the columns from"
     )
-    quickstart.add_argument("--label", metavar="COLUMN", help="the column of the table to learn")
+    quickstart.add_argument("--label", metavar="COLUMN", help="its column to learn (default: statistics of all)")
     add_reading(quickstart)
     quickstart.add_argument("--epsilon", type=between(0, 64), default=1.0, metavar="E", help="default: %(default)g")
     quickstart.add_argument("--devices", type=at_least(1), default=DEVICES, metavar="N", help="default: %(default)s")

@@ -167,7 +167,8 @@ class Sources:
     worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path, method, status, seconds) of
     an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and ``upload_codes`` explain the
     codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that is read. ``is_archived`` says
-    whether accepted reports are kept one by one; ``behind_tls`` whether operators come through a proxy that speaks TLS;
+    whether accepted reports are kept one by one, ``has_try`` whether the page that explains by doing is offered;
+    ``behind_tls`` whether operators come through a proxy that speaks TLS;
     ``check_receivable`` raises DraftError for a campaign of which nobody could open an answer here; ``public_pages``
     holds pages for everybody as they were drawn.
     """
@@ -185,6 +186,7 @@ class Sources:
     body_bytes: int
     check_receivable: Callable[[Campaign], None] = lambda _campaign: None
     is_archived: bool = False
+    has_try: bool = False
     behind_tls: bool = False
     clock: Clock = utc_now
     history: History = field(default_factory=History)

@@ -32,7 +32,12 @@ HEADERS: Final = {
 }
 """On every page: no inline script or style, nothing from elsewhere, no frame around it."""
 
-MEDIA_TYPES: Final[Mapping[str, str]] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 
 
 class PageError(Exception):
@@ -86,11 +91,10 @@ def cacheable(request: web.Request, body: bytes, media_type: str, cache: str) ->
 
 
 @lru_cache(maxsize=16)
-def asset(name: str) -> tuple[bytes, str] | None:
-    """A file of ``static/`` and its media type; None where there is none of this name."""
+def asset(name: str, folder: str = "static") -> tuple[bytes, str] | None:
+    """A file of a folder and its media type; None where there is none of this name."""
     files = {
-        entry.name: entry
-        for entry in importlib.resources.files("ldp_aggregator.dashboard").joinpath("static").iterdir()
+        entry.name: entry for entry in importlib.resources.files("ldp_aggregator.dashboard").joinpath(folder).iterdir()
     }
     if name not in files:
         return None

@@ -17,6 +17,11 @@ from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, SCORE, STATISTICS
 from ldp_protocols.features import Feature
 
+TRY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; worker-src blob:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
 MOST_KEPT: Final = 32
 """Pages in memory; one of a large campaign has 300 KB."""
 
@@ -38,6 +43,21 @@ async def get_asset(visit: Visit, _sources: Sources) -> web.Response:
     if found is None:
         raise PageError(404, "Nothing here", "There is no file of this name.")
     return cacheable(visit.request, *found, "no-cache")
+
+
+async def get_try(visit: Visit, _sources: Sources) -> web.Response:
+    """A file of the page that explains local privacy by doing: it computes in workers, and may send nothing."""
+    found = asset(visit.request.match_info.get("name") or "index.html", "static/try")
+    if found is None:
+        raise PageError(404, "Nothing here", "There is no file of this name.")
+    response = cacheable(visit.request, *found, "no-cache")
+    response.headers["Content-Security-Policy"] = TRY_POLICY
+    return response
+
+
+async def get_try_folder(_visit: Visit, _sources: Sources) -> web.Response:
+    """Lead to the folder, from which the page's own addresses go on."""
+    return web.Response(status=308, headers={"Location": "/try/"})
 
 
 async def get_start(visit: Visit, _sources: Sources) -> web.Response:
@@ -75,6 +95,7 @@ def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Source
         questions=[(subject(campaign, question), question) for question in campaign.questions],
         learns=_learns(campaign, "records" if state.federated else "devices"),
         is_archived=sources.is_archived and not state.federated,
+        has_try=sources.has_try,
         has_lab=campaign.asks in (MODEL, STATISTICS) and not state.federated,
         session=None,
     ).encode()

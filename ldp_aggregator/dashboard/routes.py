@@ -70,6 +70,12 @@ PUBLIC: Final = (
 )
 
 
+TRY: Final = (
+    Route("GET", "/try", public.get_try_folder, is_open=True),
+    Route("GET", "/try/{name:[^/]*}", public.get_try, is_open=True),
+)
+
+
 def add_admin_pages(app: web.Application, sources: Sources) -> None:
     """The dashboard, and the sampling that its curves need, for as long as the application runs."""
     _add(app, ADMIN, sources, "/")
@@ -85,8 +91,8 @@ def add_admin_pages(app: web.Application, sources: Sources) -> None:
 
 
 def add_public_pages(app: web.Application, sources: Sources) -> None:
-    """A page per campaign, for people, and one at the root."""
-    _add(app, PUBLIC, sources, "")
+    """A page per campaign, for people, one at the root, and where it is offered the one that explains local privacy."""
+    _add(app, (*PUBLIC, *(TRY if sources.has_try else ())), sources, "")
 
 
 def _add(app: web.Application, routes: tuple[Route, ...], sources: Sources, home: str) -> None:
@@ -119,7 +125,8 @@ def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Reque
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
             response = error_page(_explained(error), home)
-        response.headers.update(HEADERS)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         response.headers.setdefault("Cache-Control", "no-store")
         sources.count(route.path, route.method, response.status, time.perf_counter() - started)
         return response

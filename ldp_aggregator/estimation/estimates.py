@@ -174,7 +174,8 @@ class Estimates(CampaignEstimates):
             else:
                 continue
             [features[feature.name]] = finite(reach.max(keepdims=True))
-        return {"liars": liars, "classes": min(1.0, liars * self.class_prior_per_liar), "features": features}
+        classes = {"classes": min(1.0, liars * self.class_prior_per_liar)} if self.campaign.label else {}
+        return {"liars": liars, **classes, "features": features}
 
     def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""

@@ -252,6 +252,8 @@ def read_schema(draft: Mapping[str, Any]) -> Schema:
     """Label, features and projection of a draft, outputs in place of inputs. Raises DraftError, naming the field."""
     fields = Fields(draft, "", DraftError)
     label = read_label(fields.raw("label"), DraftError)
+    if not label:
+        raise fields.error("label", 'is missing; a model needs one, such as {"name": "ill", "classes": ["yes", "no"]}')
     features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
     projection = read_projection(fields.raw("projection"), features, label, DraftError)
     return label, asked_features(features, projection), projection

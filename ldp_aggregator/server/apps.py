@@ -74,6 +74,7 @@ def _sources(context: Context) -> Sources:
         check_receivable=context.gateway.check_receivable,
         behind_tls=context.settings.admin_behind_tls,
         is_archived=context.settings.archive is not None,
+        has_try=context.settings.try_page,
     )
 
 

@@ -118,6 +118,7 @@ class Settings(BaseSettings):
     publishers: tuple[str, ...] = Field(
         default=(), description="public keys of publishers whose directories have to name every open campaign"
     )
+    try_page: bool = Field(default=False, description="offer the page that explains local privacy by doing, at /try")
     body_bytes: int = Field(default=Limits.body_bytes, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     connections: int = Field(
         default=Limits.connections, ge=1, description="open connections of one listener and process"

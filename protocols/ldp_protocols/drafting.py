@@ -93,15 +93,15 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     return _write(authored, _questions(authored))
 
 
-def _spread_edges(feature: Any, place: int) -> Any:
+def _spread_edges(declared: Any, place: int) -> Any:
     """The feature with the bounds and bins that its edges imply, where it leaves them out."""
-    edges = feature.get("edges") if isinstance(feature, Mapping) else None
+    edges = declared.get("edges") if isinstance(declared, Mapping) else None
     if edges is None:
-        return feature
+        return declared
     if not isinstance(edges, (list, tuple)) or len(edges) < 3:
         right = "a list of at least three numbers that rise, such as [0, 18, 65, 120]"
         raise DraftError(f"features[{place}].edges", f"must be {right}, not {shorten(repr(edges))}")
-    return {"low": edges[0], "high": edges[-1], "bins": len(edges) - 1, **feature}
+    return {"low": edges[0], "high": edges[-1], "bins": len(edges) - 1, **declared}
 
 
 def _read(draft: Any) -> dict[str, Any]:
@@ -130,9 +130,9 @@ def _read(draft: Any) -> dict[str, Any]:
 
 def _checked(draft: Any) -> dict[str, Any]:
     fields = Fields(draft, "", DraftError)
-    features = fields.raw("features")
-    for place, feature in enumerate(features if isinstance(features, (list, tuple)) else ()):
-        if isinstance(feature, Mapping) and feature.get("several"):
+    described = fields.raw("features")
+    for place, one in enumerate(described if isinstance(described, (list, tuple)) else ()):
+        if isinstance(one, Mapping) and one.get("several"):
             told = "no set is asked; declare a feature with the values yes and no for each of its members"
             raise DraftError(f"features[{place}].several", told)
     authored = read_authored(fields, DraftError)

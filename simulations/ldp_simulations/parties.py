@@ -99,12 +99,21 @@ class Parties(Aggregator):
 
     def train(self, campaign: Campaign) -> NaiveBayes:
         """Once the whole batch has come, which the relay forwards when it is complete."""
+        self._wait(campaign)
+        return super().train(campaign)
+
+    def estimated(self, campaign: Campaign) -> dict[str, Any] | None:
+        """Once the whole batch has come, too."""
+        self._wait(campaign)
+        return super().estimated(campaign)
+
+    def _wait(self, campaign: Campaign) -> None:
         wanted, until = campaign.privacy.crowd, time.monotonic() + _SECONDS
         while True:
             states = json.loads(self._request("GET", f"{self.admin_url}/admin/v1/campaigns"))["campaigns"]
             (state,) = (one for one in states if one["id"] == campaign.id)
             if wanted is None or state["reports"] >= wanted.devices:
-                return super().train(campaign)
+                return
             if time.monotonic() > until:
                 raise TransportError(
                     "timeout", f"{state['reports']} of {wanted.devices} answers came through the relay"
@@ -148,6 +157,7 @@ def running_parties(devices: int, epsilon: float, origins: Sequence[str] = ()) -
             admin_url,
             make_token(data, "admin"),
             make_token(data, "relay"),
+            data,
             issuer_url="http://" + _found(r"(127\.0\.0\.1:\d+)", place),
             gateway=tomllib.loads(line)["gateway"],
             keys=keys,

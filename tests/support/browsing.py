@@ -21,7 +21,7 @@ ui = pytest.importorskip("selenium.webdriver.support.ui")
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(os.environ.get("LDP_AXE", ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
 WAIT_SECONDS = 60
-OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
+OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools", "file")
 
 # Of the focused element: its place among all elements, its name, and whether a ring around it can be seen.
 _FOCUSED = """

@@ -258,7 +258,7 @@ def _print(figures: dict[str, Any]) -> None:
     if is_labelled:
         _print_learned(figures)
     else:
-        say_errors(figures["statistics"])
+        say_errors(figures["statistics"] or ())
         say()
 
 

@@ -73,6 +73,15 @@ def test_with_many_answers_the_interval_is_the_bin_and_the_estimate_near_the_tru
         assert (low, high) == (100 * order // 10 * 10, 100 * order // 10 * 10 + 10)
 
 
+def test_edges_of_ones_own_are_the_ends_of_intervals():
+    campaign = Campaign.compile(draft(number("x", 0, 100, edges=[0, 1, 5, 20, 100]), label=None))
+    frame = pd.DataFrame({"x": [0.5, 2.0, 3.0, 4.0, 50.0]})
+    found = estimate(campaign, simulate(campaign, frame, rng=3, fidelity="counts", devices=10**7))
+    value, low, high = found.quantile("x")
+    assert (low, high) == (1, 5)
+    assert value == pytest.approx(1 + 4 * 0.3 / 0.6, abs=0.05)
+
+
 def test_without_reports_or_anybody_who_holds_a_value_the_bounds_are_the_interval():
     campaign = asked(4, True, 1.0)
     value, low, high = estimate(campaign, Tally(campaign)).quantile("x")

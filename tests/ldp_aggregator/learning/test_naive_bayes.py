@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from drafts import draft
+from drafts import draft, text
 from sklearn.naive_bayes import GaussianNB
 
-from ldp_aggregator import NaiveBayes, train
+from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_client.classifier import Classifier
-from ldp_protocols import Campaign
+from ldp_protocols import Campaign, DraftError
 from ldp_protocols.document.model import Model
 from ldp_simulations import simulate
 
@@ -138,3 +138,15 @@ def test_tables_that_do_not_fit_are_refused(paper_table, paper_schema):
     ):
         with pytest.raises(error, match=message):
             NaiveBayes(paper_schema).fit(X, y)
+
+
+def test_a_schema_without_a_label_teaches_no_model():
+    schema = {"features": MIXED["features"]}
+    with pytest.raises(DraftError, match="label: is missing; a model needs one, such as"):
+        NaiveBayes(schema=schema).fit(pd.DataFrame({"a": ["x"]}), ["yes"])
+
+
+def test_a_campaign_without_a_label_is_not_trained_on():
+    campaign = Campaign.compile(draft(text("a", "x", "y"), label=None))
+    with pytest.raises(ValueError, match="without a label estimates are what is learned"):
+        train(campaign, Tally(campaign))
