@@ -1,4 +1,4 @@
-"""Processor time of a campaign's page with 40 features and 3 classes, over HTTP on loopback; beside it the list's.
+"""Processor time of a campaign's pages with 40 features and 3 classes, over HTTP on loopback; beside it the list's.
 
     python benchmarks/dashboard.py
 
@@ -76,7 +76,8 @@ async def main() -> None:
         async with running(settings, listeners, store=store), aiohttp.ClientSession(cookie_jar=jar) as session:
             async with session.post(f"{admin}/login", data={"token": text}) as answer:
                 answer.raise_for_status()
-            for path in (f"/campaigns/{CAMPAIGN.id}", f"/campaigns/{CAMPAIGN.id}?liars=10", "/"):
+            pages = (f"/campaigns/{CAMPAIGN.id}{more}" for more in ("", "?lied=1", "?feature=1", "/health", "/privacy"))
+            for path in (*pages, "/"):
                 seconds = []
                 for run in range(RUNS):
                     await count(store, range(1 + run))

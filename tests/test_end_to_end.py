@@ -105,10 +105,10 @@ def test_what_a_relay_vouches_for_is_stated_until_a_device_goes_round_it(served,
     )
     with urllib.request.urlopen(ask, timeout=SECONDS) as answer:
         assert json.loads(answer.read())["relayed"] == told
-    trained = served.ask("train", campaign, "--anyway")
-    assert "to who runs the server: epsilon = " in trained
+    trained = served.ask("train", campaign, "--anyway", "--explain")
+    assert "Who runs the server is, of one device, at most " in trained
     assert "the relay does not collude" in trained
     contribute(served.daemon.public, campaign, tmp_path / "direct.db")
     assert served.shown(campaign, 4 * BATCH + 2)["relayed"]["otherwise"] == 2
     trained = served.ask("train", campaign, "--anyway")
-    assert "nothing beyond the local guarantee: at least 2 of 26 reports came otherwise" in trained
+    assert "sure: at least 2 of 26 reports came otherwise" in trained

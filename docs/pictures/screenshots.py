@@ -6,18 +6,19 @@ import argparse
 from pathlib import Path
 
 from browsing import open_browser
+from busy_world import busy_world
 from scenery import scenery
 
+from ldp_aggregator.dashboard.campaigns import TABS
 from ldp_simulations.benchmarks import demonstration_source
 from ldp_simulations.devices import Network
 from ldp_simulations.experiment import Plan, run, temporary_aggregator
 
-WIDTHS = (320, 390, 1280)
-# From a little above the estimates to the end of the first feature, in pixels of the page.
+WIDTHS = (320, 390, 768, 1280)
+# The page of a campaign down to its most telling features, in pixels.
 WHAT_WAS_LEARNED = """
-const at = (one) => one.getBoundingClientRect().top + scrollY;
-return [document.querySelector("section:has(> #estimates)"), document.querySelectorAll(".finding")[3]]
-  .map((one) => Math.round(at(one)) - 8);
+const foot = (one) => one.getBoundingClientRect().bottom + scrollY;
+return [0, Math.round(Math.max(...[...document.querySelectorAll(".finding")].slice(0, 3).map(foot))) + 12];
 """
 
 
@@ -48,9 +49,17 @@ def main():
             take(browser, options.folder, name, address, ACTS.get(name, nothing))
         take(browser, options.folder, "new-wrong", pages["new"], wrong_draft)
         take(browser, options.folder, "new-columns", pages["new"], columns)
-        take(browser, options.folder, "empty-trained", pages["empty"], trained)
+        take(browser, options.folder, "empty-trained", f"{pages['empty']}/model", trained)
         take(browser, options.folder, "token-made", pages["tokens"], make_token)
         take(browser, options.folder, "public-again", pages["public"], answer_often)
+    with open_browser() as browser, temporary_aggregator() as aggregator:
+        ids = busy_world(aggregator)
+        browser.sign_in(aggregator)
+        take(browser, options.folder, "busy-list", aggregator.admin_url)
+        for name, campaign_id in ids.items():
+            address = f"{aggregator.admin_url}/campaigns/{campaign_id}"
+            for tab in ("", *TABS[1:]):
+                take(browser, options.folder, f"busy-{name}{tab and '-'}{tab}", f"{address}/{tab}".rstrip("/"))
 
 
 def take_first_screen(file):
@@ -106,7 +115,7 @@ def answer_once(browser):
 def answer_often(browser):
     browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
     browser.click("[data-lab] button[value=again]")
-    browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
+    browser.wait(lambda: "1,000 devices" in browser.text("[data-result]"))
 
 
 trained = clicked('form[action$="/train"] button', ".problem")
@@ -131,8 +140,9 @@ def take_picture(file, devices):
         plan = Plan(devices, seed=1)
         campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign
         browser.sign_in(aggregator)
+        browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         browser.resize(1280, 900)
-        browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
+        browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
         top, end = browser.driver.execute_script(WHAT_WAS_LEARNED)
         browser.resize(1280, end - top)
         browser.driver.execute_script("window.scrollTo(0, arguments[0])", top)

@@ -293,12 +293,17 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
     yield "\n"
 
 
+FOLDED: Final = '<details markdown="1"><summary>Arguments and examples</summary>'
+"""The help of a command is behind a click: a page of all would be forty screens long."""
+
+
 def commands() -> Iterator[str]:
     """The help of every command of the five programs."""
     for make in (aggregator_parser, client_parser, simulations_parser, issuer_parser, relay_parser):
         for depth, parser in enumerate(parsers_under(make())):
             level = "##" if depth == 0 else "###"
-            yield f"{level} `{parser.prog}`\n\n```text\n{parser.format_help().rstrip()}\n```\n\n"
+            yield f"{level} `{parser.prog}`\n\n{(parser.description or '').strip()}\n\n"
+            yield f"{FOLDED}\n\n```text\n{parser.format_help().rstrip()}\n```\n\n</details>\n\n"
 
 
 def settings() -> Iterator[str]:

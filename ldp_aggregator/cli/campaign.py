@@ -12,6 +12,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     act_on,
     add_command,
+    add_explain,
     add_group,
     add_id,
     check_receivable,
@@ -23,6 +24,7 @@ from ldp_aggregator.cli.common import (
     with_store,
 )
 from ldp_aggregator.counting.tally import Tally, devices_counted
+from ldp_aggregator.dashboard.campaign_facts import Numbers, facts_in
 from ldp_aggregator.estimation.estimators import answers
 from ldp_aggregator.learning.published import counted_twice, published_by, published_together, relay_guarantee, relayed
 from ldp_aggregator.mechanisms import verify_thoroughly
@@ -30,10 +32,13 @@ from ldp_aggregator.service.archives import archive_of, goes_along
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import uploads_act
+from ldp_aggregator.service.verdicts import HEALTH, LEARNED, LIES, MODEL, Facts, decide, model_row
+from ldp_aggregator.service.words import many
 from ldp_aggregator.store import CampaignState, Store
-from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, to_text, utc_now
+from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, PublishedModel, to_text, utc_now
 from ldp_protocols import Campaign, DraftError, LdpError
 from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json, warn
+from ldp_protocols.document import authored
 from ldp_protocols.document.windows import Windows
 from ldp_protocols.verification import NEGLIGIBLE_GAP, Verification
 
@@ -73,6 +78,7 @@ def add_commands(groups: Groups) -> None:
     show = add_command(commands, "show", _show, "ID", "ID --json", "ID --document", text=text)
     add_id(show)
     add_json(show)
+    add_explain(show)
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
     text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
     uploads = add_command(commands, "uploads", _uploads, "ID relay", "ID anybody", text=text)
@@ -158,10 +164,12 @@ def _show(options: argparse.Namespace) -> None:
         return
     campaign = Campaign.parse(document, options.id)
 
-    async def read(store: Store) -> tuple[Tally, CampaignState]:
-        return await store.tally(options.id), await store.state(options.id)  # How they came is of all of the tally's.
+    async def read(store: Store) -> tuple[Tally, CampaignState, PublishedModel | None]:
+        # How they came is of all of the tally's.
+        return await store.tally(options.id), await store.state(options.id), await store.model(options.id)
 
-    tally, found = with_store(options, read, read_only=True)
+    tally, found, published_model = with_store(options, read, read_only=True)
+    model = None if published_model is None or found.federated else model_row(published_model)
     state = found.to_json(utc_now())
     if found.federated:
         _show_federated(options, campaign, state)
@@ -176,12 +184,17 @@ def _show(options: argparse.Namespace) -> None:
         say_json(state | told | {"published": published.to_json(), "relayed": behind.to_json()})
         return
     _say_values(state)
+    if campaign.asks == authored.MODEL and campaign.privacy.release_every is None and campaign.privacy.crowd is None:
+        learned = facts_in(Numbers(campaign, tally, tally), utc_now())
+        _say_verdicts(Facts(state["status"], found.reports, model=model, **learned))
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
     if campaign.privacy.crowd is not None:
         say(f"crowd:   {campaign.privacy.crowd}; that epsilon is lost only where relay and server work together")
     if campaign.windows is not None:
         _say_windows(campaign.windows, tally)
-    tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
+    twice = counted_twice([found.arrivals])
+    tell_guarantees(campaign.privacy.epsilon, published, [behind], twice, explain=options.explain)
+    say("")
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon", "of devices"),
         [
@@ -197,6 +210,13 @@ def _show(options: argparse.Namespace) -> None:
             for q, share in zip(campaign.questions, answers(campaign, 1), strict=True)
         ],
     )
+
+
+def _say_verdicts(facts: Facts) -> None:
+    """Print the answers at the top of a campaign's page, as far as its counts and its model tell them."""
+    for name, rules in (("learned", LEARNED), ("model", MODEL), ("counted", HEALTH), ("lies", LIES)):
+        verdict = decide(rules, facts)
+        say(f"{name}: {verdict.text}. {verdict.says}".replace("\u00a0", " "))
 
 
 def _say_windows(windows: Windows, tally: Tally) -> None:
@@ -278,14 +298,14 @@ def _uploads(options: argparse.Namespace) -> None:
 
 def _close(options: argparse.Namespace) -> None:
     state = act_on(options, "close campaign", [options.id], lambda store: store.close_campaign(options.id))
-    say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
+    say(f"closed with {many(state.shares, 'share') if state.federated else many(state.reports, 'report')}")
 
 
 def _reopen(options: argparse.Namespace) -> None:
     state = act_on(options, "reopen campaign", [options.id], lambda store: store.reopen_campaign(options.id))
     closes = state.life.closes
     over = "" if closes is None or utc_now() < closes else f"; its document ends it at {to_text(closes)}"
-    say(f"reopened with {state.reports} reports{over}")
+    say(f"reopened with {many(state.reports, 'report')}{over}")
 
 
 def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
@@ -298,7 +318,7 @@ def _seal(options: argparse.Namespace, *, at_once: bool = False) -> None:
         return await store.seal_campaign(options.id, at_once=at_once)
 
     state = act_on(options, "seal campaign", [options.id], seal)
-    say(f"sealed with {state.reports} reports; their ids are gone")
+    say(f"sealed with {many(state.reports, 'report')}; their ids are gone")
 
 
 def _delete(options: argparse.Namespace) -> None:

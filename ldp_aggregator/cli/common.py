@@ -17,7 +17,8 @@ from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.service.signing import held_gateways
-from ldp_aggregator.store import Store, open_store
+from ldp_aggregator.service.words import even_odds, many, short_id
+from ldp_aggregator.store import Store, StoreError, open_store
 from ldp_protocols import Campaign, DraftError
 from ldp_protocols.command_line import Groups, say
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from ldp_aggregator.trainers.reading import Reading
 
 Result = TypeVar("Result")
+
+ID_LETTERS: Final = 43
+"""Of a whole id: 32 bytes in base64url."""
 
 _NOTE: Final = "store: --config FILE, --data DIR or --database URL, anywhere on the line; see ldp-aggregator --help"
 
@@ -92,7 +96,45 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
 
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a campaign."""
-    parser.add_argument("id", metavar="ID", help="the campaign's id")
+    parser.add_argument("id", metavar="ID", help="the campaign's id, or its first letters")
+
+
+_NAMING: Final = ("id", "ids", "evaluation", "campaign", "campaigns", "round")
+"""The options that name campaigns, in whatever command."""
+LEAST_LETTERS: Final = 4
+"""Of an id, to stand for it."""
+
+
+def complete_ids(options: argparse.Namespace) -> None:
+    """Put the whole id where a command line has the first letters of one. Raises CommandError where several begin so;
+    one that no campaign of this store has stays as it is, and the command says so.
+    """
+    given = {name: value for name in _NAMING if (value := getattr(options, name, None))}
+    if all(
+        len(one) >= ID_LETTERS for value in given.values() for one in ([value] if isinstance(value, str) else value)
+    ):
+        return
+    try:
+        states = with_store(options, lambda store: store.campaigns(), read_only=True)
+    except (StoreError, OSError):
+        return  # The command itself says what is wrong with the store.
+    titles = {state.id: state.title for state in states}
+    for name, value in given.items():
+        whole = _whole(value, titles) if isinstance(value, str) else [_whole(one, titles) for one in value]
+        setattr(options, name, whole)
+
+
+def _whole(begin: str, titles: Mapping[str, str]) -> str:
+    found = [name for name in titles if len(begin) >= LEAST_LETTERS and name.startswith(begin)]
+    if len(found) > 1:
+        named = "; ".join(f"{name} ({titles[name]})" for name in found)
+        raise CommandError(f"{len(found)} campaigns have an id that begins with {begin}: {named}")
+    return found[0] if found else begin
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of :func:`tell_guarantees`."""
+    parser.add_argument("--explain", action="store_true", help="tell every condition of what devices are promised")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -230,16 +272,40 @@ def read_file(path: Path) -> bytes:
 
 
 def tell_guarantees(
-    local: float, published: PublishedGuarantee, behind: Sequence[Relayed] = (), twice: Mapping[str, int] | None = None
+    local: float,
+    published: PublishedGuarantee,
+    behind: Sequence[Relayed] = (),
+    twice: Mapping[str, int] | None = None,
+    *,
+    explain: bool = False,
 ) -> None:
-    """The local guarantee, which has no conditions, and beside it the ones of what is published and behind relays."""
-    say(f"what one device loses, to whoever has its report: epsilon = {local:g}")
-    say(f"what one device loses, to who sees only what is published: {published}")
+    """Say how sure anybody can become of a person, and by which epsilon; with ``explain`` under which conditions.
+
+    The local guarantee has none; beside it stand the ones of what is published and behind relays.
+    """
+    sure = f"at most {even_odds(local)} sure"
+    say(f"\nWho intercepts an answer is {sure} of it, where 50 % is a coin: epsilon = {local:g}.")
+    say(f"Readers of the results are at most {_sure(published)}.")
     for one in behind:
-        of = f" of campaign {one.campaign}" if len(behind) > 1 else ""
-        say(f"what one device{of} loses, to who runs the server: {one}")
+        of = f" of campaign {short_id(one.campaign)}" if len(behind) > 1 else ""
+        told = f"{sure}: {one.why_not}" if one.guarantee is None else f"at most {_sure(one.guarantee)}"
+        say(f"Who runs the server is, of one device{of}, {told}.")
     if twice and twice["at_most"]:
-        say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
+        known = many(twice["known"], "report")
+        say(f"Counted twice, by stores that were merged: {known}, {twice['at_most']:,} at most.")
+    if not explain:
+        say("These have conditions; --explain tells them.")
+        return
+    for what, guarantee in (("results", published), *(("server", one.guarantee) for one in behind)):
+        if guarantee is not None:
+            say(f"  {what}: {guarantee.relation}")
+            for condition in guarantee.conditions:
+                say(f"  {what}: if {condition}")
+
+
+def _sure(guarantee: PublishedGuarantee) -> str:
+    loss = f"epsilon = {guarantee.epsilon:.4g}" + (f", delta = {guarantee.delta:g}" if guarantee.delta else "")
+    return f"{even_odds(guarantee.epsilon or 0.0)} sure: {loss}, one of {many(guarantee.reports, 'device')}"
 
 
 def _address(text: str) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,9 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldp_aggregator.cli.common import CommandError, add_command, say_table, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import BACKED_UP, local_actor, recorded
 from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.verdicts import RUNBOOK, ServerFacts, findings, size
+from ldp_aggregator.service.words import many, short_id
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
-from ldp_aggregator.store.contract import CampaignState, Restored, utc_now
+from ldp_aggregator.store.contract import CONFLICTING, CampaignState, Restored, utc_now
 from ldp_aggregator.store.sqlite.database import TakenOut
 from ldp_aggregator.store.sqlite.upgrade import take_back
 from ldp_protocols.command_line import Groups, add_json, say, say_json
@@ -38,8 +39,6 @@ SECONDS: Final = 5.0
 """To wait for an answer."""
 BETWEEN: Final = 2.0
 """Seconds between the two looks that make a rate."""
-DAY: Final = 86400
-LEAST_FREE: Final = 1e9
 MOST_CAMPAIGNS: Final = 15
 """On one screen; those with most reports."""
 
@@ -59,6 +58,11 @@ class Scrape:
             for sample in self.samples
             if sample.name == name and all(sample.labels[label].startswith(text) for label, text in labels.items())
         ]
+
+    def facts(self, titles: Mapping[str, str]) -> ServerFacts:
+        """The facts of a server, with the titles of its campaigns by their ids."""
+        values = {(one.name, next(iter(one.labels.values()), "")): one.value for one in self.samples}
+        return ServerFacts.of(values, time.time(), titles=titles)
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -81,17 +85,21 @@ def _status(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         wrong.append(f"nothing answers at {url}: {getattr(error, 'reason', error)}")
     campaigns: list[CampaignState] = []
-    here = ""
+    here, another = "", []
     try:
         campaigns, here = with_store(options, _campaigns_and_id, read_only=True)
-        wrong += _another_store(last, here)
+        another = _another_store(last, here)
+        wrong += another
     except StoreError as error:
         wrong.append(str(error))
-    wrong += _warnings(last)
+    if not another:
+        wrong += map(str, findings(last.facts({state.id: state.title for state in campaigns})))
     say(f"{url}: {'not healthy' if wrong else 'healthy'}")
     for reason in wrong:
         say(f"  {reason}")
-    for line in (*_lines(first, last), *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
+    # Of another store's server nothing is told: its numbers beside these campaigns would be taken for theirs.
+    told = () if another else _lines(first, last)
+    for line in (*told, *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
         say(line)
     return 1 if wrong else 0
 
@@ -130,26 +138,6 @@ def _look(url: str) -> Scrape:
         return Scrape(answer.read().decode())
 
 
-def _warnings(seen: Scrape) -> Iterator[str]:
-    now = time.time()
-    for sample in seen.samples:
-        if sample.name == "ldp_campaign_failing":
-            yield f"campaign {sample.labels['campaign']} cannot be counted: docs/runbook.md#campaignfailing"
-        if sample.name == "ldp_gateway_key_missing":
-            told = "is sealed to a gateway's key that this server does not have: docs/runbook.md#gatewaykeymissing"
-            yield f"campaign {sample.labels['campaign']} {told}"
-        if sample.name == "ldp_campaign_unsigned":
-            told = "is named by no directory of a publisher: docs/runbook.md#campaignunsigned"
-            yield f"campaign {sample.labels['campaign']} {told}"
-    for free in seen.values("ldp_free_bytes"):
-        if free < LEAST_FREE:
-            yield f"{_size(free)} are left on the store's disk: docs/runbook.md#diskfull"
-    for name, what in (("certificate", "the certificate ends"), ("directory", "a publisher's directory ends")):
-        end = min(seen.values(f"ldp_{name}_expires_timestamp_seconds"), default=math.inf)
-        if end - now < 14 * DAY:
-            yield f"{what} in {max(0, int((end - now) / DAY))} days: docs/runbook.md#{name}ends"
-
-
 def _lines(first: Scrape, last: Scrape) -> Iterator[str]:
     if not last.samples:
         return
@@ -161,16 +149,22 @@ def _lines(first: Scrape, last: Scrape) -> Iterator[str]:
     def rate(name: str, **labels: str) -> str:
         return f"{(total(name, **labels) - sum(first.values(name, **labels))) / seconds:,.1f}"
 
-    counted = total("ldp_reports_total", outcome="counted")
-    others = total("ldp_reports_total") - counted
-    counted_now = rate("ldp_reports_total", outcome="counted")
-    yield f"reports   {counted:,.0f} counted since the start, {others:,.0f} not; {counted_now} a second now"
+    taken = total("ldp_reports_total", outcome="counted")
+    twice, conflicts = (total("ldp_reports_total", outcome=one) for one in ("duplicate", CONFLICTING))
+    refused = total("ldp_reports_total") - taken - twice - conflicts
+    others = (
+        f"{twice:,.0f} sent twice (harmless)" if twice else "",
+        f"{conflicts:,.0f} contradictory (see {RUNBOOK}conflictingreports)" if conflicts else "",
+        f"{refused:,.0f} refused" if refused else "",
+    )
+    told = ", ".join(filter(None, (f"{taken:,.0f} counted", *others)))
+    yield f"reports   {told} since the start; {rate('ldp_reports_total', outcome='counted')} a second now"
     failed = total("ldp_requests_total", status="5")
     yield f"requests  {rate('ldp_requests_total')} a second now; {failed:,.0f} answered with 5xx since the start"
-    waiting = f"{total('ldp_queue_age_seconds'):.1f} s, {_size(total('ldp_queue_bytes'))}"
+    waiting = f"{total('ldp_queue_age_seconds'):.1f} s, {size(total('ldp_queue_bytes'))}"
     yield f"queue     {waiting}; connections {total('ldp_connections'):,.0f}"
     for free in last.values("ldp_free_bytes"):
-        yield f"disk      {_size(total('ldp_store_bytes'))} of the store, {_size(free)} free"
+        yield f"disk      {size(total('ldp_store_bytes'))} of the store, {size(free)} free"
     backups = last.values("ldp_last_backup_timestamp_seconds")
     yield f"backup    {_ago(max(backups)) if backups else 'none is in the log'}"
 
@@ -180,12 +174,12 @@ def _campaign_lines(campaigns: list[CampaignState]) -> Iterator[str]:
     open_ones = sum(state.status(now) == "open" for state in campaigns)
     yield f"campaigns {open_ones} open of {len(campaigns)}"
     for state in sorted(campaigns, key=lambda one: -one.reports)[:MOST_CAMPAIGNS]:
-        yield f"  {state.id}  {state.status(now):8s} {state.reports:>13,d}  {state.title[:40]}"
+        yield f"  {short_id(state.id)}  {state.status(now):8s} {state.reports:>13,d}  {state.title[:60]}"
 
 
 def _ago(moment: float) -> str:
-    hours = (time.time() - moment) / 3600
-    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
+    hours = many(round((time.time() - moment) / 3600), "hour")
+    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M} UTC, {hours} ago"
 
 
 def _tell_acts(options: argparse.Namespace) -> None:
@@ -197,10 +191,6 @@ def _tell_acts(options: argparse.Namespace) -> None:
     else:
         names = ("time", "actor", "act", "campaign", "detail", "outcome")
         say_table(names, [[act[name] for name in names] for act in acts])
-
-
-def _size(number: float) -> str:
-    return f"{number / 1e6:,.1f} MB" if number < 1e9 else f"{number / 1e9:,.1f} GB"
 
 
 def add_commands(groups: Groups) -> None:
@@ -279,8 +269,8 @@ def _fsck(options: argparse.Namespace) -> int:
     for finding in findings:
         say(str(finding))
     if not findings:
-        say(f"{campaigns} campaigns are sound: each that is not sealed has an id for every report")
-        say(f"this store is {generation}")
+        say(f"{many(campaigns, 'campaign')} checked: nothing is wrong.")
+        say(f"This store is {generation}.")
     return 1 if findings else 0
 
 
@@ -376,7 +366,8 @@ def _restore(options: argparse.Namespace) -> None:
         restored = restore_store(options.backup, settings.data, keep_shares=options.keep_shares)
     else:
         restored = asyncio.run(_renew(settings.database_address, options.keep_shares))
-    say(f"the store is restored; {restored.tokens} tokens are revoked, {restored.shares} shares dropped; run fsck")
+    tokens, shares = many(restored.tokens, "token"), many(restored.shares, "share")
+    say(f"the store is restored; revoked: {tokens}; dropped: {shares}; run fsck")
 
 
 async def _take_back(settings: Settings) -> None:
@@ -433,7 +424,7 @@ def _recount(options: argparse.Namespace) -> int:
 
 
 def _tell(found: Recount, equal: bool | None) -> None:
-    say(f"{found.reports} reports count, {found.duplicates} rows repeat one of them")
+    say(f"counted: {many(found.reports, 'report')}; {many(found.duplicates, 'row')} repeat one of them")
     if found.refused:
         say(f"{found.refused} rows no device can have sent; they are left out")
     if found.conflicts:

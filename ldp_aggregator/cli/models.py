@@ -14,6 +14,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     act_on,
     add_command,
+    add_explain,
     add_id,
     read_file,
     say_table,
@@ -38,8 +39,10 @@ from ldp_aggregator.service.publishing import (
     publish_trained,
     told_estimates,
 )
+from ldp_aggregator.service.verdicts import MODEL, Facts, decide, model_row
+from ldp_aggregator.service.words import many
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import PublishedModel
+from ldp_aggregator.store.contract import PublishedModel, utc_now
 from ldp_protocols import Campaign
 from ldp_protocols.command_line import Groups, add_json, at_least, say, say_json
 from ldp_protocols.document.authored import MOST_BINS
@@ -91,6 +94,7 @@ def add_commands(groups: Groups) -> None:
         help="train nothing: publish the model of this evaluation round with what the round tells of it",
     )
     train.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
+    add_explain(train)
     train.add_argument(
         "--window",
         choices=(ALL_WINDOWS, NOW),
@@ -205,7 +209,8 @@ def _tell_series(
         return
     say(frame.drop(columns=["from", "question"]).to_string(index=False, na_rep="", float_format="{:.4f}".format))
     say(f"\n{INTERVALS_MEAN} Below jump_missed, a jump of one cell before the window may be missed.\n")
-    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
+    twice = counted_twice([arrivals])
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=True)
 
 
 def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
@@ -218,7 +223,8 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> N
     say("")
     campaign = estimates.campaign
     published = published_by([(campaign, tally)], [arrivals])
-    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
+    twice = counted_twice([arrivals])
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], twice, explain=True)
     if not campaign.label:
         return
     if any(question.classes is not None for question in estimates.questions):
@@ -275,42 +281,35 @@ def _train(options: argparse.Namespace) -> None:
         raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
     if options.output:
         write_file(options.output, models[0].document)
-    say(f"model version {_versions(models)} from {reports} reports is published")
+    say(f"{_published(models)} from {many(reports, 'report')}.")
     training = json.loads(models[0].document)["training"]
     _tell_expected(training["expected"])
-    _tell_guarantees(training)
+    _tell_guarantees(training, explain=options.explain)
     _tell_lies(training["lies"])
 
 
-def _versions(models: Sequence[PublishedModel]) -> str:
-    return " and ".join(str(model.version) for model in models)
+def _published(models: Sequence[PublishedModel]) -> str:
+    versions = " and ".join(str(model.version) for model in models)
+    return f"Model version {versions} is published" if len(models) == 1 else f"Model versions {versions} are published"
 
 
-def _tell_guarantees(training: dict[str, Any]) -> None:
+def _tell_guarantees(training: dict[str, Any], *, explain: bool) -> None:
     """Print what the model's document says that devices lose."""
     behind = [Relayed.from_json(one) for one in training["relayed"]]
     published = PublishedGuarantee(**training["published"])
-    tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
+    epsilon, twice = training["guarantee"]["epsilon"], training["counted_twice"]
+    tell_guarantees(epsilon, published, behind, twice, explain=explain)
 
 
 def _tell_expected(expected: dict[str, Any]) -> None:
-    """Print what to expect of the model; only an evaluation round knows more."""
-    say(f"always saying the most frequent class is right for {expected['majority']:.3f} of the people")
-    best = expected["best_feature"]
-    if best:
-        say(
-            f"the best feature alone, {best['feature']}, reaches {best['accuracy']:.3f} (95 %: {best['low']:.3f} to "
-            f"{best['high']:.3f})"
-        )
-    say(f"all features would reach {expected['independent']:.3f} if they knew different things; evaluate tells")
+    """Print what to expect of the model, as its page does; only an evaluation round knows more."""
+    row = model_row(PublishedModel(0, json.dumps({"training": {"expected": expected}}), utc_now()))
+    verdict = decide(MODEL, Facts("open", reports=1, width=0.0, model=row))
+    say(f"{verdict.text}. {verdict.says} 'ldp-aggregator evaluate' measures it.".replace("\u00a0", " "))
     says = ", ".join(f"{name} {said:.1%}" for name, said in expected["says"].items())
-    say(f"by its own tables the model says: {says}")
+    say(f"By its own tables the model says: {says}.")
     for name in (name for name, said in expected["says"].items() if said < _NEVER):
-        say(f"warning: it never says {name}")
-    if expected["tells_something"]:
-        say("its features tell something of the class; whether it is better than the most frequent one, evaluate tells")
-    else:
-        say("with these reports its features are not known to tell anything of the class, or not enough of it")
+        say(f"Warning: it never says {name}.")
 
 
 def _tell_lies(lies: dict[str, Any]) -> None:
@@ -365,19 +364,21 @@ def _publish_with_evaluation(options: argparse.Namespace) -> None:
     if options.output:
         write_file(options.output, models[0].document)
     _tell_evaluated(evaluated)
-    say(f"\nmodel version {_versions(models)} is published with these figures")
-    _tell_guarantees(json.loads(models[0].document)["training"])
+    say(f"\n{_published(models)} with these figures.")
+    _tell_guarantees(json.loads(models[0].document)["training"], explain=options.explain)
 
 
 def _tell_evaluated(evaluated: Evaluated) -> None:
     """Print what an evaluation round tells, each figure with its 95 % interval."""
-    say(f"accuracy {_figure(evaluated.accuracy)}, told by {evaluated.devices:,} devices that were not trained on")
+    say(f"Accuracy {_figure(evaluated.accuracy)}, told by {evaluated.devices:,} devices that were not trained on.")
     if evaluated.threshold:
-        say(f"the threshold is moved: {evaluated.reason}; at the model's own: {_figure(evaluated.as_trained)}")
+        say(f"Its threshold is moved: {evaluated.reason}; at the model's own: {_figure(evaluated.as_trained)}.")
+    elif evaluated.roc:
+        say(f"It says {list(evaluated.classes)[1]} from 50 % on; no other limit is clearly better.")
     else:
-        say(f"the threshold stays: {evaluated.reason}")
+        say(f"Its threshold stays: {evaluated.reason}.")
     if evaluated.slope != 1:
-        say(f"its log odds are multiplied by {evaluated.slope:g}: it said more, or less, than it is right")
+        say(f"Its log odds are multiplied by {evaluated.slope:g}: it was surer, or less sure, than it was right.")
     say("")
     say_table(
         ("class", "share of people", "recall", "precision"),
@@ -395,7 +396,7 @@ def _tell_evaluated(evaluated: Evaluated) -> None:
     second = list(evaluated.classes)[1]
     say(f"\narea under the ROC curve {_figure(evaluated.area)}")
     say_table(
-        ("log odds above", f"of others said {second}", f"of {second} said so"),
+        ("limit, in log odds", "false alarms", f"{second} found"),
         [
             (f"{one['threshold']:g}", _figure(one["false_positive"]), _figure(one["true_positive"]))
             for one in evaluated.roc

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ldp_aggregator.cli.common import ABOUT, CommandError, add_store_options
+from ldp_aggregator.cli.common import ABOUT, CommandError, add_store_options, complete_ids
 from ldp_aggregator.store.contract import UNKNOWN
 from ldp_protocols import LdpError
 from ldp_protocols.command_line import Parser, add_completion, add_version, parsers_under, run_command
@@ -87,9 +87,16 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; what is wrong is one line on standard error. Returns an exit code."""
     chosen = parse(sys.argv[1:] if arguments is None else arguments)
+
+    def command() -> int | None:
+        if getattr(chosen, "opens_store", False):
+            complete_ids(chosen)
+        result: int | None = chosen.command(chosen)
+        return result
+
     return run_command(
         NAME,
-        lambda: chosen.command(chosen),
+        command,
         wrong=(LdpError, argparse.ArgumentTypeError),
         failed=(CommandError, LdpError),
         tell=_told,

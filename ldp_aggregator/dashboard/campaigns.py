@@ -1,78 +1,74 @@
-"""One campaign: what it asks and promises, what was learned so far, what it refused, its models; and the forms that
-change it: train, publish an evaluated model, draft an evaluation, close, reopen, seal.
+"""One campaign: four answers on every page of it, and behind tabs what was learned, its model, its health, what it
+promises, its settings; and the forms that change it: train, publish an evaluated model, draft an evaluation, close,
+reopen, seal.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
-from markupsafe import Markup
 
-from ldp_aggregator.counting.tally import Arrivals, Tally
-from ldp_aggregator.dashboard.creation import DEFAULT_DEVICES, show_draft
-from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
-from ldp_aggregator.dashboard.drawing.learned_features import (
-    Answer,
-    FeatureFigure,
-    OverTime,
-    believed,
-    class_prior,
-    health,
-    lies,
-    of_features,
-    over_time,
-    quality,
+from ldp_aggregator.dashboard.campaign_facts import (
+    Numbers,
+    evaluation_of,
+    facts_of,
+    liars_of,
+    model_of,
+    numbers_of,
+    refused_of,
 )
-from ldp_aggregator.dashboard.drawing.plots import curve
-from ldp_aggregator.dashboard.drawing.precision import Precision, Promises, Reach, of_campaign, precisions, reaches
-from ldp_aggregator.dashboard.overview import IN_A_TABLE, devices_of, event, nodes_of, points_of
-from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by, thinned
+from ldp_aggregator.dashboard.creation import DEFAULT_DEVICES, show_draft
+from ldp_aggregator.dashboard.drawing import learned_features as drawing
+from ldp_aggregator.dashboard.drawing.evaluations import confusion_of, drawn, figure_text
+from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure
+from ldp_aggregator.dashboard.drawing.plots import curve, legend_mark
+from ldp_aggregator.dashboard.drawing.precision import of_campaign, reaches
+from ldp_aggregator.dashboard.overview import IN_A_TABLE, event, nodes_of, points_of
+from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
-from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.service.publishing import (
     UntrainableError,
     draft_evaluation,
-    evaluation_so_far,
     publish_evaluated,
     publish_trained,
-    tally_to_publish,
     tally_to_show,
     trained_on,
 )
 from ldp_aggregator.service.rights import recorded
+from ldp_aggregator.service.verdicts import HEALTH, LEARNED, LIES, MODEL, Facts, Verdict, decide
 from ldp_aggregator.store.contract import ABSENT, REFUSED, CampaignState, StoreError
 from ldp_protocols import Campaign
-from ldp_protocols.document.authored import MOMENTS, SCORE, STATISTICS
-from ldp_protocols.errors import LdpError
+from ldp_protocols.document.authored import SCORE, STATISTICS
 
-MOST_LIARS: Final = 1_000_000
+MOST_LIED: Final = 10.0
+"""Percent of the devices that may be taken to lie."""
 MOST_BATCH: Final = 1_000_000_000
 DEFAULT_BATCH: Final = 1000
-USUAL_LIARS: Final = 100
-"""One device in so many is taken to lie, unless the page is asked for another number."""
 MOST_VERSIONS: Final = 20
 """Shown, the latest; every one can be downloaded by its number."""
+TOP: Final = 3
+"""Features that are drawn at first."""
+MOST_ROWS: Final = 240
+"""Of a table of numbers on a page; ``ldp-aggregator estimates`` has all."""
+
+TABS: Final = ("learned", "model", "health", "privacy", "settings")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The numbers of a campaign's page."""
+class Question:
+    """One of the four answers at the top of a campaign's pages, and the tab that has more on it."""
 
-    devices: int
-    questions: list[Precision]
-    promises: Promises
-    more: list[Reach]
-    prior: FeatureFigure | None = None
-    findings: Sequence[FeatureFigure] = ()
-    over_time: OverTime | None = None
+    asks: str
+    verdict: Verdict
+    tab: str
 
 
 async def get_live(visit: Visit, sources: Sources) -> web.Response:
@@ -113,113 +109,162 @@ def download(body: bytes, name: str) -> web.Response:
     return web.Response(body=body, content_type="application/json", headers=headers)
 
 
-async def campaign_page(visit: Visit, sources: Sources, problem: str = "", status: int = 200) -> web.Response:
-    """The page of a campaign; with what is wrong, where a form was about something that cannot be done."""
+async def campaign_page(
+    visit: Visit, sources: Sources, problem: str = "", status: int = 200, tab: str | None = None
+) -> web.Response:
+    """A tab of a campaign, by default its first; with what is wrong, where a form was about something that cannot be
+    done.
+    """
     state = await sources.store.state(visit.campaign_id)
-    values = await _values(visit, sources, state, await sources.campaign(state.id))
+    campaign = await sources.campaign(state.id)
+    tabs = tabs_of(state, campaign)
+    shown = tab or tabs[0]
+    if problem and shown not in tabs:
+        shown = tabs[0]
+    if shown not in tabs:
+        raise PageError(
+            404,
+            "No such page",
+            "This campaign has no such page: a federated one has a model, one without a label has none.",
+        )
+    numbers = None if state.federated else await numbers_of(sources, campaign, state)
+    readings = await asyncio.to_thread(sources.readings)
+    facts = await facts_of(sources, state, readings, await sources.store.campaigns(), numbers)
+    values = {
+        "state": state,
+        "campaign": campaign,
+        "numbers": numbers,
+        "status": facts.status,
+        "is_keyless": state.id in readings.keyless,
+        "facts": facts,
+        "answers": _answers(facts),
+        "tabs": tabs,
+        "tab": shown,
+        "trained": _number(visit.query.get("trained"), 0, 10**9),
+        "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
+        **await _TABS[shown](visit, sources, state, campaign, numbers),
+    }
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
 
-async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign) -> dict[str, Any]:
-    liars = _number(visit.query.get("liars"), None, MOST_LIARS)
-    batch = _number(visit.query.get("batch"), DEFAULT_BATCH, MOST_BATCH)
-    shown, evaluation = None, None
-    if not state.federated:
-        # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
-        counted = await tally_to_show(sources.store, campaign)
-        released = counted if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
-        if liars is None:
-            liars = -(-devices_of(campaign, counted) // (USUAL_LIARS * campaign.answers_of_a_person))
-        shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
-        evaluation = await _evaluation(campaign, released)
-    readings = await asyncio.to_thread(sources.readings)
-    points = points_of(state, sources)
-    status, models = state.status(sources.clock()), await _models(sources, state)
-    refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
+def tabs_of(state: CampaignState, campaign: Campaign) -> tuple[str, ...]:
+    """The tabs of a campaign, the first of which has the campaign's own address; without a label there is no model."""
+    if state.federated:
+        return TABS[1:]
+    return tuple(tab for tab in TABS if tab != "model" or campaign.asks != STATISTICS)
+
+
+def _answers(facts: Facts) -> list[Question]:
+    health, model = decide(HEALTH, facts), decide(MODEL, facts)
+    if facts.federated:
+        return [Question("How good is the model?", model, "model"), Question("Is it healthy?", health, "health")]
+    learned = Question("What was learned?", decide(LEARNED, facts), "learned")
+    return [
+        *([] if facts.is_round else [learned]),
+        *([] if facts.shares else [Question("How good is the model?", model, "model")]),
+        Question("Is it healthy?", health, "health"),
+        Question("Is somebody lying?", decide(LIES, facts), "health"),
+    ]
+
+
+async def _learned(
+    visit: Visit, sources: Sources, _state: CampaignState, campaign: Campaign, numbers: Numbers | None
+) -> dict[str, Any]:
+    if numbers is None or campaign.asks != SCORE:
+        return await asyncio.to_thread(_figures, visit, sources, numbers)
+    evaluation = await evaluation_of(sources, numbers)
     return {
-        "state": state,
-        "campaign": campaign,
-        "document": json.loads(campaign.document),
-        "status": status,
-        "is_keyless": state.id in readings.keyless,
-        "verdict": _verdict(state, shown, readings, refused, models, liars or 0, status),
-        "shown": shown,
-        "plot": Markup("") if state.federated else curve(points, title="Reports against time"),
-        "points": thinned(points, IN_A_TABLE),
-        "since": sources.history.since,
-        "liars": liars or 0,
-        "slider_most": slider_most(shown.devices if shown else 0, liars or 0),
-        "batch": max(batch, 1),
-        "guarantee": await _guarantee(sources, campaign) if state.federated else None,
-        "refused": refused,
         "evaluation": evaluation,
+        "confusion": confusion_of(evaluation) if evaluation else None,
         "drawn": drawn(evaluation) if evaluation else [],
         "figure_text": figure_text,
-        "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
-        "models": models,
-        "federated": await nodes_of(sources, state) if state.federated else None,
-        "trained": _number(visit.query.get("trained"), 0, 10**9),
+        "shade": drawing.shade,
     }
 
 
-def _verdict(
-    state: CampaignState,
-    shown: Shown | None,
-    readings: Readings,
-    refused: Sequence[Refused],
-    models: Sequence[ModelRow],
-    liars: int,
-    status: str,
-) -> dict[str, Answer] | None:
-    """Return the answers at the top of the page, of a campaign whose devices tell classes or values."""
-    if shown is None or not shown.findings:
-        return None
-    shares = shown.findings if shown.prior is None else [shown.prior]
-    width = max((one.reached for one in shown.questions if one.is_share and one.reached is not None), default=math.inf)
+def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
+    """Classes and features: those that tell most, or the one that is asked for."""
+    if numbers is None or numbers.estimates is None or not numbers.features:
+        return {"features": []}
+    campaign, lied = numbers.campaign, _percent(visit.query.get("lied"))
+    liars = liars_of(campaign, numbers.devices, lied / 100)
+    prior = drawing.class_prior(numbers.estimates, numbers.belief, liars) if numbers.belief else None
+    features = numbers.features_if(liars) if liars else numbers.features
+    chosen = _chosen(features, visit.query.get("feature"))
+    shown = [chosen] if chosen else features[:TOP]
+    series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
     return {
-        "health": health(status, state.reports, refused, width, readings.wrong_with(state.id)),
-        "quality": quality(models),
-        "lies": lies(liars, shown.devices, shares, refused),
+        "prior": prior,
+        "features": features,
+        "chosen": chosen,
+        "findings": shown,
+        "plots": drawing.draw((*filter(None, [prior]), *shown), campaign.label.classes),
+        "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
+        "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
+        "is_drawn": any(one.n and one.more is None for one in shown),
+        "most_rows": MOST_ROWS,
+        "lied": lied,
+        "liars": liars,
+        "most_lied": MOST_LIED,
+        "series": series,
     }
 
 
-def slider_most(devices: int, liars: int) -> int:
-    """A twentieth of the devices, and no less than what is chosen."""
-    return max(20, -(-devices // 20), liars)
-
-
-def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arrivals, liars: int, batch: int) -> Shown:
-    numbers = counted.pooled().n.tolist()
-    devices = devices_of(campaign, counted)
-    promised = of_campaign(campaign, released, arrivals, batch)
-    more = reaches(campaign, devices)
-    if campaign.asks == MOMENTS:
-        return Shown(devices, precisions(campaign, devices, numbers), promised, more)
-    estimates = estimate(campaign, released)
-    reached = precisions(campaign, devices, numbers, estimates)
-    if campaign.asks == SCORE:
-        return Shown(devices, reached, promised, more)
-    if campaign.asks == STATISTICS:
-        findings = of_features(estimates, None, liars)
-        return Shown(devices, reached, promised, more, None, findings, over_time(campaign, released))
-    try:
-        belief = believed(estimates)
-    except ValueError:  # More than can be believed together; whoever trains is told.
-        return Shown(devices, reached, promised, more)
-    prior, features = class_prior(estimates, belief, liars), of_features(estimates, belief, liars)
-    return Shown(devices, reached, promised, more, prior, features, over_time(campaign, released))
-
-
-async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:
-    """The figures of an evaluation round whose libraries are installed; else None."""
-    if campaign.asks != SCORE:
+def _chosen(features: list[FeatureFigure], key: str | None) -> FeatureFigure | None:
+    if key is None:
         return None
-    try:
-        return (await evaluation_so_far(campaign, released)).to_json()
-    except LdpError as error:
-        if error.code != "not-installed":
-            raise
-        return None
+    found = next((one for one in features if one.key == f"feature-{key}"), None)
+    if found is None:
+        raise PageError(404, "No such feature", "The campaign asks about fewer features, or about none of this number.")
+    return found
+
+
+async def _model(
+    _visit: Visit, sources: Sources, state: CampaignState, _campaign: Campaign, _numbers: Numbers | None
+) -> dict[str, Any]:
+    latest = state.model_version or 0
+    found = [await model_of(sources, state, number) for number in range(latest, max(0, latest - MOST_VERSIONS), -1)]
+    return {
+        "models": [model for model in found if model is not None],
+        "nodes": await nodes_of(sources, state) if state.federated else None,
+    }
+
+
+async def _health(
+    _visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign, numbers: Numbers | None
+) -> dict[str, Any]:
+    readings = await asyncio.to_thread(sources.readings)
+    points = points_of(state, sources)
+    return {
+        "refused": refused_of(state, readings, sources),
+        "plot": "" if state.federated else curve(points, title="Reports against time"),
+        "points": thinned(points, IN_A_TABLE),
+        "since": sources.history.since,
+        "more": await asyncio.to_thread(reaches, campaign, numbers.devices) if numbers else [],
+    }
+
+
+async def _privacy(
+    visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign, numbers: Numbers | None
+) -> dict[str, Any]:
+    batch = max(_number(visit.query.get("batch"), DEFAULT_BATCH, MOST_BATCH), 1)
+    promises = None
+    if numbers is not None:
+        promises = await asyncio.to_thread(of_campaign, campaign, numbers.released, state.arrivals, batch)
+    return {
+        "batch": batch,
+        "promises": promises,
+        "guarantee": await _guarantee(sources, campaign) if state.federated else None,
+    }
+
+
+async def _settings(
+    _visit: Visit, _sources: Sources, _state: CampaignState, _campaign: Campaign, _numbers: Numbers | None
+) -> dict[str, Any]:
+    return {}
+
+
+_TABS: Final = {"learned": _learned, "model": _model, "health": _health, "privacy": _privacy, "settings": _settings}
 
 
 async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
@@ -229,12 +274,13 @@ async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] 
     return found if isinstance(found, dict) else None
 
 
-async def _models(sources: Sources, state: CampaignState) -> list[ModelRow]:
-    latest = state.model_version or 0
-    found = [
-        await sources.store.model(state.id, number) for number in range(latest, max(0, latest - MOST_VERSIONS), -1)
-    ]
-    return [model_row(model) for model in found if model is not None]
+def _percent(text: str | None) -> float:
+    """A percentage of an address; 0 for anything that is none, and never more than :data:`MOST_LIED`."""
+    try:
+        found = float(text) if text and len(text) < 16 else 0.0
+    except ValueError:
+        return 0.0
+    return min(found, MOST_LIED) if found > 0 else 0.0
 
 
 _Default = TypeVar("_Default", int, None)
@@ -254,9 +300,9 @@ async def post_train(visit: Visit, sources: Sources) -> web.Response:
                 sources.store, [state.id], anyway=visit.form.get("anyway") == "yes", apart=True
             )
     except UntrainableError as error:
-        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
+        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409, "model")
     sources.mutated("model-published")
-    return see(f"/campaigns/{state.id}?trained={model.version}#models")
+    return see(f"/campaigns/{state.id}/model?trained={model.version}")
 
 
 async def post_choose(visit: Visit, sources: Sources) -> web.Response:
@@ -270,14 +316,14 @@ async def post_choose(visit: Visit, sources: Sources) -> web.Response:
                 await acts.enter_async_context(recorded(sources.store, visit.actor, "publish model", name))
             _, models = await publish_evaluated(sources.store, names, campaign.id)
     except UntrainableError as error:
-        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
+        return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409, "model")
     except StoreError as error:
         if error.code not in ABSENT:
             raise
         problem = f"Nothing was published: the model comes from campaign {name}, which is not here."
-        return await campaign_page(visit, sources, problem, 409)
+        return await campaign_page(visit, sources, problem, 409, "model")
     sources.mutated("model-published")
-    return see(f"/campaigns/{campaign.id}?trained={models[-1].version}#models")
+    return see(f"/campaigns/{campaign.id}/model?trained={models[-1].version}")
 
 
 async def post_round(visit: Visit, sources: Sources) -> web.Response:
@@ -286,7 +332,7 @@ async def post_round(visit: Visit, sources: Sources) -> web.Response:
     try:
         draft = await draft_evaluation(sources.store, [state.id], apart=True)
     except UntrainableError as error:
-        return await campaign_page(visit, sources, f"There is no draft of an evaluation yet: {error}.", 409)
+        return await campaign_page(visit, sources, f"There is no draft of an evaluation yet: {error}.", 409, "model")
     text = json.dumps(draft, indent=2, ensure_ascii=False)
     return await show_draft(visit, {"draft": text, "devices": str(state.reports or DEFAULT_DEVICES)})
 
@@ -307,6 +353,6 @@ async def post_end(act: str, visit: Visit, sources: Sources) -> web.Response:
     except StoreError as error:
         if error.code not in REFUSED:
             raise
-        return await campaign_page(visit, sources, f"Nothing was {ENDS[act]}: {error}.", 409)
+        return await campaign_page(visit, sources, f"Nothing was {ENDS[act]}: {error}.", 409, "settings")
     sources.mutated(f"campaign-{ENDS[act]}")
-    return see(f"/campaigns/{state.id}#end")
+    return see(f"/campaigns/{state.id}/settings")

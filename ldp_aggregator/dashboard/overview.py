@@ -1,86 +1,100 @@
-"""All of the server: the list of campaigns, how each fills up and what was refused; the server's health, which nodes
-take part in federated campaigns, and who has tokens.
+"""All of the server: the list of campaigns, what needs somebody first; the server's health, which nodes take part in
+federated campaigns, and who has tokens.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
-from markupsafe import Markup
 
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing.plots import curve
-from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
-from ldp_aggregator.dashboard.page_sources import (
-    Readings,
-    Refused,
-    Sources,
-    refused_by,
-    refused_reports,
-    refused_requests,
-    thinned,
-)
+from ldp_aggregator.dashboard.campaign_facts import facts_of, numbers_of
+from ldp_aggregator.dashboard.drawing.plots import sparkline
+from ldp_aggregator.dashboard.page_sources import Readings, Sources, refused_reports, refused_requests
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.session import Visit, see
-from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.service.publishing import look_at_nodes, tally_to_show
+from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import make_token, recorded
-from ldp_aggregator.store.contract import SCOPES, CampaignState, StoredShare
+from ldp_aggregator.service.verdicts import (
+    ACT,
+    FINE,
+    MODEL,
+    MOODS,
+    NOTE,
+    WATCH,
+    ServerFacts,
+    Verdict,
+    attention,
+    decide,
+    findings,
+    size,
+)
+from ldp_aggregator.service.words import about, counted
+from ldp_aggregator.store.contract import LOG, SCOPES, CampaignState, StoredShare, kind_of
 from ldp_protocols import Campaign, LdpError
-from ldp_protocols.document.authored import MOMENTS
 
 if TYPE_CHECKING:
     from ldp_aggregator.trainers.node_overview import NodeOverview
 
-ON_A_PAGE: Final = 12
+ON_A_PAGE: Final = 25
+MOST_JUDGED: Final = 200
+"""Campaigns that are judged by what was learned, too, the newest; older ones by what keeps them."""
 IN_A_TABLE: Final = 12
 """Samples of a curve that its table has."""
 LIVE_MILLISECONDS: Final = 2000
 """After which a browser asks again: one event is one answer, and no connection stays open."""
+DAY: Final = 86400
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One campaign of the list."""
+    """One campaign of the list: its ``model`` in a few words, what it asks of somebody, and its reports over time."""
 
     state: CampaignState
     status: str
-    plot: Markup
-    questions: list[Precision]
-    expected: float | None
-    reached: float | None
-    points: list[tuple[datetime, int]]
-    refused: list[Refused]
-    is_keyless: bool
-    problem: str = ""
+    model: Verdict
+    attention: Verdict
+    spark: str = ""
+    pace: str = ""
+
+    @property
+    def rank(self) -> tuple[int, int, float]:
+        """What needs somebody first, then what is open; what is closed last, the newest first."""
+        is_urgent = self.attention.mood in (ACT, WATCH)
+        mood = MOODS.index(self.attention.mood) if is_urgent else len(MOODS)
+        return self.status == "closed", mood, -self.state.created.timestamp()
 
 
 async def get_overview(visit: Visit, sources: Sources) -> web.Response:
-    """All campaigns, the newest first, some at a time."""
-    states = list(reversed(await sources.store.campaigns()))
+    """All campaigns, what needs somebody first, some at a time."""
+    states = await sources.store.campaigns()
     pages = max(1, -(-len(states) // ON_A_PAGE))
     at = visit.query.get("page", "1")
     if not (at.isascii() and at.isdigit() and len(at) < 9 and 1 <= int(at) <= pages):
-        raise PageError(404, "No such page", f"The list has {pages} pages.")
-    shown = states[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE]
+        raise PageError(404, "No such page", f"The list has {counted(pages, 'page')}.")
     readings = await asyncio.to_thread(sources.readings)
-    entries = [await _entry(state, sources, readings) for state in shown]
+    entries = sorted(
+        [
+            await _entry(state, sources, readings, states, is_judged=place < MOST_JUDGED)
+            for place, state in enumerate(reversed(states))
+        ],
+        key=lambda entry: entry.rank,
+    )
     return page(
         "overview.html",
-        entries=entries,
+        entries=entries[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE],
         total=len(states),
+        urgent=sum(entry.attention.mood in (ACT, WATCH) for entry in entries),
+        wrong=list(server_findings(sources, readings, states)),
         at=int(at),
         pages=pages,
-        refused=refused_reports(readings, sources.report_codes),
-        counted=readings.counted,
-        duplicates=readings.duplicates,
         since=sources.history.since,
         **visit.common(),
     )
@@ -98,30 +112,33 @@ def event(values: Mapping[str, object]) -> web.Response:
     return web.Response(text=body, content_type="text/event-stream", charset="utf-8")
 
 
-async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> Entry:
-    points = points_of(state, sources)
-    plot = curve(points, title=f"Reports of {state.title} against time")
-    told = thinned(points, IN_A_TABLE)
+async def _entry(
+    state: CampaignState, sources: Sources, readings: Readings, states: Sequence[CampaignState], *, is_judged: bool
+) -> Entry:
     status = state.status(sources.clock())
-    refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
-    is_keyless = state.id in readings.keyless
-    if state.federated:
-        return Entry(state, status, Markup(""), [], None, None, [], refused, is_keyless)
     try:
-        campaign = await sources.campaign(state.id)
-        found = await asyncio.to_thread(_precision, campaign, await tally_to_show(sources.store, campaign))
+        numbers = None
+        if is_judged and not state.federated and not state.damaged:
+            numbers = await numbers_of(sources, await sources.campaign(state.id), state)
+        facts = await facts_of(sources, state, readings, states, numbers, learned=False)
     except Exception as error:  # One damaged campaign hides no other.
-        return Entry(state, status, plot, [], None, None, told, refused, is_keyless, f"It cannot be read: {error}")
-    expected, reached = worst(found, reached=False), worst(found, reached=True)
-    return Entry(state, status, plot, found, expected, reached, told, refused, is_keyless)
+        LOG.error("a campaign cannot be read", extra={"campaign": state.id, "reason": kind_of(error)})
+        return Entry(
+            state, "damaged", Verdict(NOTE, ""), Verdict(ACT, "Cannot be read", "ldp-aggregator fsck says why.")
+        )
+    points = points_of(state, sources)
+    spark = sparkline(points, title=f"Reports of {state.title} since {points[0][0]:%Y-%m-%d %H:%M} UTC")
+    return Entry(state, status, decide(MODEL, facts), attention(facts), spark, _pace(points))
 
 
-def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
-    tally = tally.pooled()
-    # What a document releases in steps is not looked at between them: only how many answered what.
-    is_shown = campaign.asks != MOMENTS and campaign.privacy.release_every is None
-    estimates = estimate(campaign, tally) if is_shown else None
-    return precisions(campaign, devices_of(campaign, tally), tally.n.tolist(), estimates)
+def _pace(points: Sequence[tuple[datetime, int]]) -> str:
+    """How many came a day, where a day was seen, else how many since the first look."""
+    seconds, came = (points[-1][0] - points[0][0]).total_seconds(), points[-1][1] - points[0][1]
+    if came <= 0:
+        return ""
+    if seconds >= DAY:
+        return f"{about(came * DAY / seconds)} a day"
+    return f"{came:,} since {points[0][0]:%H:%M}"
 
 
 def points_of(state: CampaignState, sources: Sources) -> list[tuple[datetime, int]]:
@@ -131,16 +148,14 @@ def points_of(state: CampaignState, sources: Sources) -> list[tuple[datetime, in
     return [*made, *sources.history.of(state.id), (sources.clock(), state.reports)]
 
 
-def devices_of(campaign: Campaign, tally: Tally) -> int:
-    """Count how many devices answered; where a device answers every group, those of the largest."""
-    if campaign.privacy.answers != "all":
-        return int(tally.n.sum())
-    numbers = dict.fromkeys((question.group for question in campaign.questions), 0)
-    for question, n in zip(campaign.questions, tally.pooled().n.tolist(), strict=True):
-        numbers[question.group] += n
-    return max(numbers.values())
-
-
+SCOPE_WORDS: Final = {
+    "admin": "opens everything here",
+    "collector": "reads estimates",
+    "node": "sends the shares of one organisation to federated campaigns",
+    "relay": "uploads the answers of many devices, where uploads need a token",
+    "device": "uploads a device’s own answer, where uploads need a token",
+}
+"""Each of :data:`SCOPES`, and what its tokens do."""
 MOST_TOKENS: Final = 200
 """Shown, those in use first and then the latest; the command line lists all."""
 
@@ -165,22 +180,86 @@ class Nodes(NamedTuple):
     warning: str | None
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A row of the page of health: what it is, its number in words, and how that is."""
+
+    name: str
+    text: str
+    mood: str = NOTE
+
+
+def server_findings(sources: Sources, readings: Readings, states: Sequence[CampaignState]) -> list[str | object]:
+    """What is wrong with this server, as ``ldp-aggregator status`` says it."""
+    titles = {state.id: state.title for state in states}
+    facts = ServerFacts.of(readings.told, time.time(), store_fails=not sources.is_well(), titles=titles)
+    return list(findings(facts))
+
+
 async def get_health(visit: Visit, sources: Sources) -> web.Response:
-    """Commits, queue, failures: the server's metrics in words."""
+    """What ``ldp-aggregator status`` knows, commits, queue, failures, and answers by reason."""
     readings = await asyncio.to_thread(sources.readings)
-    answered: dict[str, int] = {}
-    for (_, _, status), number in readings.requests.items():
-        answered[status] = answered.get(status, 0) + number
     return page(
         "health.html",
         readings=readings,
-        is_well=sources.is_well(),
-        answered=sorted(answered.items()),
+        wrong=server_findings(sources, readings, await sources.store.campaigns()),
+        server=list(_server(readings)),
+        answered=_answered(readings),
         waited=max(readings.queue_seconds, sources.queue_age()),
         refused=refused_reports(readings, sources.report_codes),
         refused_requests=refused_requests(readings, sources.upload_codes),
         **visit.common(),
     )
+
+
+def _server(readings: Readings) -> Iterator[Reading]:
+    now, facts = time.time(), ServerFacts.of(readings.told, time.time())
+    yield Reading("Version", readings.version)
+    yield Reading("Running for", _lasting(now - readings.started))
+    yield Reading("Clock", f"{datetime.fromtimestamp(now, timezone.utc):%Y-%m-%d %H:%M:%S} UTC")
+    moods = {finding.entry: finding.mood for finding in findings(facts)}
+    if facts.free_bytes is not None:
+        used = sum(value for (name, _), value in readings.told.items() if name == "ldp_store_bytes")
+        yield Reading("Disk", f"{size(used)} used, {size(facts.free_bytes)} free", moods.get("diskfull", FINE))
+    backup = readings.told.get(("ldp_last_backup_timestamp_seconds", ""))
+    if backup is None:
+        yield Reading("Last backup", "none yet", WATCH)
+    else:
+        yield Reading("Last backup", f"{_lasting(now - backup)} ago")
+    for name, end, entry in (
+        ("Certificate", facts.certificate_ends, "certificateends"),
+        ("Publisher’s directory", facts.directory_ends, "directoryends"),
+    ):
+        if end is not None:
+            yield Reading(name, f"ends {datetime.fromtimestamp(end, timezone.utc):%Y-%m-%d}", moods.get(entry, FINE))
+    if any(name == "ldp_gateway_key_missing" for name, _ in readings.told):
+        yield Reading("Gateway keys", counted(len(facts.keyless), "campaign") + " without a key", ACT)
+    yield Reading("Damaged campaigns", counted(facts.damaged, "campaign"), ACT if facts.damaged else FINE)
+
+
+def _lasting(seconds: float) -> str:
+    for unit, name in ((DAY, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= unit:
+            return counted(int(seconds // unit), name)
+    return "less than a minute"
+
+
+_ANSWERS: Final = (
+    ("2", "answered"),
+    ("3", "sent on, or unchanged"),
+    ("4", "refused: the client’s fault"),
+    ("5", "failed: the server’s fault"),
+)
+
+
+def _answered(readings: Readings) -> list[tuple[str, int]]:
+    """How many requests ended in which way."""
+    found = dict.fromkeys((words for _, words in _ANSWERS), 0)
+    for (_, _, status), number in readings.requests.items():
+        for first, words in _ANSWERS:
+            if status.startswith(first):
+                found[words] += number
+    return [(words, number) for words, number in found.items() if number]
 
 
 async def get_federation(visit: Visit, sources: Sources) -> web.Response:
@@ -260,7 +339,7 @@ async def get_tokens(
         status,
         tokens=tokens[:MOST_TOKENS],
         more=max(0, len(tokens) - MOST_TOKENS),
-        scopes=SCOPES,
+        scopes=SCOPE_WORDS,
         problem=problem,
         name=name,
         made=made,

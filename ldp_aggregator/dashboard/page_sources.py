@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import LOG, Clock, StoreError, kind_of, utc_now
@@ -80,7 +80,7 @@ class Readings:
     """Numbers of a process since it started: reports ``counted``, sent again and ``refused`` by code; commits by how
     long they took (upper bound in seconds to number up to it); requests by route, method and status; what was refused
     by code, and of each campaign by what it was and code; campaigns that are ``failing`` where others can be counted,
-    those that are ``keyless``: nobody opens what is sealed to them, and those that no publisher has signed.
+    and those that are ``keyless``: nobody opens what is sealed to them.
     """
 
     counted: int
@@ -97,7 +97,11 @@ class Readings:
     campaigns: Mapping[str, Mapping[tuple[str, str], int]]
     failing: Collection[str]
     keyless: Collection[str] = ()
-    unsigned: Collection[str] = ()
+    told: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Numbers that no request tells, by the name of their metric and the value of its label."""
+    version: str = ""
+    started: float = 0.0
+    """Seconds since 1970."""
 
     def wrong_with(self, campaign_id: str) -> str:
         """Return why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
@@ -170,7 +174,8 @@ class Sources:
     whether accepted reports are kept one by one, ``has_try`` whether the page that explains by doing is offered;
     ``behind_tls`` whether operators come through a proxy that speaks TLS;
     ``check_receivable`` raises DraftError for a campaign of which nobody could open an answer here; ``public_pages``
-    holds pages for everybody as they were drawn.
+    holds pages for everybody as they were drawn, ``kept`` numbers that were worked out for a state of a campaign's
+    counts, ``rounds`` the campaigns that the model of each evaluation round comes from.
     """
 
     store: Store
@@ -191,3 +196,5 @@ class Sources:
     clock: Clock = utc_now
     history: History = field(default_factory=History)
     public_pages: dict[tuple[str, str, bool], asyncio.Task[bytes]] = field(default_factory=dict)
+    kept: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    rounds: dict[str, list[str]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ETag, web
 
-from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.service import words
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -12,6 +12,7 @@ from ldp_aggregator.dashboard.drawing.precision import subject
 from ldp_aggregator.dashboard.page_sources import Sources
 from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, render
 from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.service.words import plain_number
 from ldp_aggregator.store.contract import CampaignState
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, SCORE, STATISTICS
@@ -106,8 +107,9 @@ def _asked(feature: Feature) -> FeatureForm:
     if number is None:
         in_order = ", in this order" if feature.ordered else ""
         return FeatureForm(feature.name, feature.wanted() + in_order, feature.names, None, None)
+    says = f"a number from {plain_number(number.low)} to {plain_number(number.high)}"
     steps = "" if number.moments else f", in {number.size} steps"
-    return FeatureForm(feature.name, number.wanted() + steps, (), float(number.low), float(number.high))
+    return FeatureForm(feature.name, says + steps, (), float(number.low), float(number.high))
 
 
 def _learns(campaign: Campaign, of: str) -> str:

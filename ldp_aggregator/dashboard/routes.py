@@ -50,8 +50,9 @@ ADMIN: Final = (
     Route("POST", "/campaigns/check", creation.post_check, longest=DRAFT_BYTES),
     Route("GET", "/campaigns/{id}", campaigns.campaign_page),
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
-    Route("GET", "/campaigns/{id}/model", campaigns.get_model),
-    Route("GET", "/campaigns/{id}/document", campaigns.get_document),
+    Route("GET", "/campaigns/{id}/model.json", campaigns.get_model),
+    Route("GET", "/campaigns/{id}/document.json", campaigns.get_document),
+    *(Route("GET", f"/campaigns/{{id}}/{tab}", partial(campaigns.campaign_page, tab=tab)) for tab in campaigns.TABS),
     Route("POST", "/campaigns/{id}/train", campaigns.post_train),
     Route("POST", "/campaigns/{id}/choose", campaigns.post_choose),
     Route("POST", "/campaigns/{id}/round", campaigns.post_round),
@@ -120,11 +121,12 @@ def _refusing(allowed: str) -> Handler:
 def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         started = time.perf_counter()
+        visit: Visit | web.Response | None = None
         try:
             visit = Visit(request) if route.is_open else await enter(request, sources, route.longest)
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
-            response = error_page(_explained(error), home)
+            response = error_page(_explained(error), home, visit)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         response.headers.setdefault("Cache-Control", "no-store")
@@ -134,9 +136,10 @@ def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Reque
     return answer
 
 
-def error_page(error: PageError, home: str) -> web.Response:
-    """A page that says what is wrong and where to go on; nowhere, where ``home`` is empty."""
-    return page("error.html", error.status, title=error.title, detail=error.detail, home=home, session=None)
+def error_page(error: PageError, home: str, visit: Visit | web.Response | None = None) -> web.Response:
+    """A page that says what is wrong and where to go on; nowhere, where ``home`` is empty and nobody is signed in."""
+    common = visit.common() if isinstance(visit, Visit) else {"session": None}
+    return page("error.html", error.status, title=error.title, detail=error.detail, home=home, **common)
 
 
 def _explained(error: Exception) -> PageError:

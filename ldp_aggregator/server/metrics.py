@@ -182,7 +182,9 @@ class Metrics(DoorMetrics):
             campaigns=campaigns,
             failing=self.told.failing(),
             keyless=self.told.keyless(),
-            unsigned=sorted(label for name, label in self.told.observed if name == "ldp_campaign_unsigned"),
+            told=self.told.values(),
+            version=version("ldp-bayes"),
+            started=self.told.started,
         )
 
 
@@ -207,6 +209,7 @@ class Told(Collector):
         self._ids: Mapping[str, int] = {}
         self._failing: set[str] = set()
         self._keyless: Collection[str] = ()
+        self.started = time.time()
         self.observed: Mapping[tuple[str, str], float] = {}
         """Of :data:`OBSERVED`, by name and label."""
 
@@ -236,16 +239,21 @@ class Told(Collector):
         """The campaigns whose last commit failed for them alone."""
         return frozenset(self._failing)
 
-    def collect(self) -> Iterator[Metric]:
-        """Asked by Prometheus' library at every scrape."""
-        build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
-        build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
-        yield build
+    def values(self) -> Mapping[tuple[str, str], float]:
+        """Each gauge of :data:`OBSERVED` now, by name and label."""
         told = dict(self.observed)
         told["ldp_time_seconds", ""] = time.time()
         told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
         told |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
         told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
+        return told
+
+    def collect(self) -> Iterator[Metric]:
+        """Asked by Prometheus' library at every scrape."""
+        build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
+        build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
+        yield build
+        told = self.values()
         for name, (text, label) in OBSERVED.items():
             family = GaugeMetricFamily(name, text, labels=[label] if label else [])
             for (found, value), now in told.items():

@@ -74,7 +74,9 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
         from ldp_aggregator.learning.expected_accuracy import FALSE_ALARMS
 
     if expected["p_value"] > FALSE_ALARMS:
-        why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
+        why = (
+            f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns; collect more"
+        )
     else:
         why = (
             "they tell something, but whether it is enough to say another class than the most frequent one is not "
@@ -82,8 +84,8 @@ def _useless(reports: int, expected: Mapping[str, Any]) -> UntrainableError:
             f"{2 * expected['gain_error']:.3f}"
         )
     return UntrainableError(
-        f"{reports:,} reports do not show that the features tell anything of the class, or not enough of it; the most "
-        f"frequent class is right for {expected['majority']:.3f} of the people; {why}",
+        f"with {reports:,} answers the model cannot be told from always guessing the most frequent class, which is "
+        f"right for {expected['majority']:.1%} of the people: {why}",
         USELESS,
     )
 

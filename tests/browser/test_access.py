@@ -3,13 +3,15 @@
 import re
 
 import pytest
-from browsing import answer, open_browser
+from browsing import CUT, answer, open_browser
 from scenery import OPEN, scenery
 from selenium.webdriver.common.keys import Keys
 
 from ldp_simulations.experiment import temporary_aggregator
 
-WIDTHS = (320, 390, 1280)
+WIDTHS = (320, 390, 768, 1280)
+ENOUGH = 300
+"""Devices whose answers are enough to be drawn."""
 COLUMNS = "age: young | old\nhours: 0 to 100\nmissed: yes | no"
 
 # Whatever can be used; what is hidden, disabled or in closed details cannot.
@@ -18,16 +20,6 @@ const everything = [...document.querySelectorAll("*")];
 return everything.filter((one) => one.matches("a[href], button, input, select, textarea, summary, [tabindex='0']")
   && one.type !== "hidden" && !one.disabled && one.checkVisibility() && one.tabIndex >= 0)
   .map((one) => everything.indexOf(one));
-"""
-# Text that leaves the page, or the box that hides it. What scrolls has its own bar and is reached by keyboard.
-CUT = """
-const own = ".scroll, textarea, input, select, .hidden, .skip";
-const scrolls = (one) => one && (one.matches(own) || scrolls(one.parentElement));
-return [...document.querySelectorAll("main *, header *")].filter((one) => {
-  const box = one.getBoundingClientRect();
-  return box.width > 0 && !scrolls(one) && (box.right > innerWidth + 1 || box.left < -1
-    || (getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1));
-}).map((one) => one.outerHTML.slice(0, 120));
 """
 MOVING = """
 const moves = (one) => { const style = getComputedStyle(one);
@@ -40,12 +32,12 @@ return [...document.querySelectorAll("*")].filter(moves).map((one) => one.outerH
 def scene():
     """A server that everything is on, and the addresses of its pages. Tests look at it and change nothing there."""
     with temporary_aggregator() as running, open_browser() as opened:
-        yield running, scenery(opened, running, 20)
+        yield running, scenery(opened, running, ENOUGH)
 
 
 def test_an_operator_trains_a_model_without_a_mouse(browser, aggregator):
     campaign = aggregator.publish(OPEN)
-    answer(aggregator, campaign, 30)
+    answer(aggregator, campaign, ENOUGH)
     browser.open(f"{aggregator.admin_url}/login")
     browser.press(aggregator.token, Keys.ENTER)
     browser.wait(lambda: "Campaigns" in browser.text("h1"))
@@ -56,15 +48,21 @@ def test_an_operator_trains_a_model_without_a_mouse(browser, aggregator):
     tab_to(browser, f"a {campaign.title}")
     browser.press(Keys.ENTER)
     browser.wait(lambda: browser.text("h1") == campaign.title)
+    tab_to(browser, "a Model")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: browser.all("input[name=anyway]"))
     tab_to(browser, "input anyway")
     browser.press(Keys.SPACE)
     browser.press_with(Keys.SHIFT, Keys.TAB)
     assert "button Train" in browser.focused()
     browser.press(Keys.ENTER)
     browser.wait(lambda: "Version 1 of the model is published" in browser.text())
-    tab_to(browser, "input liars")
+    tab_to(browser, "a Learned")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: browser.all("input[name=lied]"))
+    tab_to(browser, "input lied")
     browser.press(Keys.ARROW_RIGHT)
-    browser.wait(lambda: "liars=2" in browser.driver.current_url)
+    browser.wait(lambda: "lied=0.5" in browser.driver.current_url)
 
 
 def tab_to(browser, wanted, most=60):
@@ -92,17 +90,18 @@ def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_o
 
 @pytest.mark.parametrize("browser", [False], indirect=True)
 def test_every_page_and_form_works_without_javascript(browser, aggregator):
-    pages = scenery(browser, aggregator, 20)
+    pages = scenery(browser, aggregator, ENOUGH)
     for name, address in pages.items():
         browser.open(address)
         assert browser.text("h1"), name
         assert name != "public" or "The lab needs JavaScript" in browser.text()
-    browser.open(pages["closed"])
+    browser.open(f"{pages['closed']}/settings")
     browser.click('form[action$="/reopen"] input[type=checkbox]')
     browser.click('form[action$="/reopen"] button')
     browser.wait(lambda: browser.text(".badge") == "open")
     browser.open(pages["campaign"])
     assert browser.all("svg.plot .reach")
+    browser.open(pages["privacy"])
     browser.fill("#batch", "77")
     browser.click("#batch ~ button")
     browser.wait(lambda: "mixed by a relay with 77 devices" in browser.text())

@@ -8,7 +8,7 @@ from credit_draft import DRAFT
 
 from ldp_protocols import Campaign
 
-OPEN = {**DRAFT, "closes": None}
+OPEN = {**DRAFT, "closes": None, "privacy": {"epsilon": 4.0}}
 
 
 def test_an_operator_signs_in_creates_watches_trains_and_downloads(browser, aggregator):
@@ -28,10 +28,12 @@ def test_an_operator_signs_in_creates_watches_trains_and_downloads(browser, aggr
 
     count = f'[data-reports="{campaign.id}"]'
     assert browser.text(count) == "0"
-    answer(aggregator, campaign, 40)
-    browser.wait(lambda: browser.text(count) == "40")
-    browser.wait(lambda: browser.all("svg.plot circle"))
+    answer(aggregator, campaign, 300)
+    browser.wait(lambda: browser.text(count) == "300")
+    browser.wait(lambda: browser.all("svg.plot .shape"))
 
+    browser.click(f'a[href$="{campaign.id}/model"]')
+    browser.wait(lambda: browser.all('form[action$="/train"]'))
     browser.click('form[action$="/train"] input[name="anyway"]')
     browser.click('form[action$="/train"] button')
     browser.wait(lambda: "Version 1 of the model is published" in browser.text())
@@ -40,7 +42,7 @@ def test_an_operator_signs_in_creates_watches_trains_and_downloads(browser, aggr
         ".then((a) => Promise.all([a.status, a.headers.get('Content-Disposition'), a.json()])).then(done, String)"
     )
     assert found[:2] == [200, 'attachment; filename="model-1.json"']
-    assert found[2]["training"]["reports"] == 40
+    assert found[2]["training"]["reports"] == 300
     assert browser.complaints() == []
 
 
@@ -56,7 +58,7 @@ def test_the_public_page_shows_what_a_device_would_send(browser, aggregator, win
     browser.wait(lambda: "The whole upload has" in browser.text("[data-result]"))
     assert ("its window" in browser.text("[data-result]")) == (windows is not None)
     browser.click("[data-lab] button[value=again]")
-    browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
+    browser.wait(lambda: "1,000 devices" in browser.text("[data-result]"))
     assert browser.requested() == before
     assert browser.complaints() == []
     assert browser.violations() == []

@@ -28,8 +28,8 @@ SAYS = {
     "ldp-aggregator backup /backup/today": (0, "the store is copied to"),
     "ldp-aggregator campaign close ID --seal": (0, "sealed with 5 reports"),
     "ldp-aggregator campaign close ID --seal-now": (0, "sealed with 5 reports"),
-    "ldp-aggregator fsck": (0, "2 campaigns are sound"),
-    "ldp-aggregator fsck --take-out-damaged": (0, "2 campaigns are sound"),
+    "ldp-aggregator fsck": (0, "2 campaigns checked: nothing is wrong."),
+    "ldp-aggregator fsck --take-out-damaged": (0, "2 campaigns checked: nothing is wrong."),
     "ldp-aggregator key sign": (0, "signed with"),
     "ldp-aggregator status": (0, "healthy"),
 }

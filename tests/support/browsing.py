@@ -36,6 +36,17 @@ const place = [...document.querySelectorAll("*")].indexOf(one);
 return `${place} ${one.tagName.toLowerCase()} ${name}${ring && there ? "" : " UNSEEN"}`;
 """
 
+# Text that leaves the page, or the box that hides it. What scrolls has its own bar and is reached by keyboard.
+CUT = """
+const own = ".scroll, textarea, input, select, .hidden, .skip";
+const scrolls = (one) => one && (one.matches(own) || scrolls(one.parentElement));
+return [...document.querySelectorAll("main *, header *")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return box.width > 0 && !scrolls(one) && (box.right > innerWidth + 1 || box.left < -1
+    || (getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1));
+}).map((one) => one.outerHTML.slice(0, 120));
+"""
+
 
 class Browser:
     """A tab. Every request it ever made is known; :meth:`foreign` are those to another host."""

@@ -10,12 +10,13 @@ from browsing import answer, send
 from credit_draft import DRAFT
 from drafts import draft, number, text
 
+from ldp_aggregator.dashboard.campaigns import TABS
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from ldp_protocols import Campaign, encode_upload
 
-OPEN = {**DRAFT, "closes": None, "study": "credit"}
+OPEN = {**DRAFT, "closes": None, "study": "credit", "privacy": {"epsilon": 4.0}}
 HOSPITALS = draft(
     *(number("age", 0, 100, missing=True), text("ward", "a", "b", "c", missing=True)),
     title="Four hospitals",
@@ -36,7 +37,7 @@ def scenery(browser, aggregator, devices):
     federated = federation(browser, aggregator)
     closed = aggregator.publish({**OPEN, "title": "It is over"})
     answer(aggregator, closed, 3)
-    browser.open(f"{aggregator.admin_url}/campaigns/{closed.id}")
+    browser.open(f"{aggregator.admin_url}/campaigns/{closed.id}/settings")
     browser.click('form[action$="/close"] input[type=checkbox]')
     browser.click('form[action$="/close"] button')
     browser.wait(lambda: browser.text(".badge") == "closed")
@@ -45,7 +46,9 @@ def scenery(browser, aggregator, devices):
         "start": f"{aggregator.url}/",
         "list": f"{aggregator.admin_url}/",
         "new": f"{admin}/new",
-        "campaign": f"{admin}/{campaign.id}?liars=5",
+        "campaign": f"{admin}/{campaign.id}?lied=1",
+        "feature": f"{admin}/{campaign.id}?feature=0",
+        **{tab: f"{admin}/{campaign.id}/{tab}" for tab in TABS[1:]},
         "empty": f"{admin}/{empty.id}",
         "evaluation": f"{admin}/{evaluation.id}",
         "federated": f"{admin}/{federated.id}",
@@ -73,19 +76,19 @@ def refuse(aggregator, campaign):
 
 def evaluated(browser, aggregator, campaign, devices):
     """An evaluation round of what a campaign has learned, drafted and published by forms, and its answers."""
-    browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
+    browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}/model")
     browser.click('form[action$="/train"] input[name="anyway"]')
     browser.click('form[action$="/train"] button')
     browser.wait(lambda: "Version 1 of the model is published" in browser.text())
-    browser.click('form[action$="/round"] button')
+    browser.click('.answers form[action$="/round"] button')
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
     browser.click("button[value=publish]")
-    browser.wait(lambda: "An evaluation round" in browser.text())
+    browser.wait(lambda: browser.text("h1").startswith("How good is the model?"))
     found = browser.driver.current_url.rsplit("/", 1)[1]
     with urllib.request.urlopen(f"{aggregator.url}/v1/campaigns/{found}") as document:
         asked = Campaign.parse(document.read(), found)
     answer(aggregator, asked, devices)
-    browser.open(f"{aggregator.admin_url}/campaigns/{asked.id}")
+    browser.open(f"{aggregator.admin_url}/campaigns/{asked.id}/model")
     browser.click('form[action$="/choose"] button')
     browser.wait(lambda: "of the model is published" in browser.text())
     return asked

@@ -1,16 +1,17 @@
-"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a dot
-is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports are
-few. The line is the 95 % interval of the unbiased estimate.
+"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a
+mark is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports
+are few. The line is the 95 % interval of the unbiased estimate, as far as shares go.
 
-Of a campaign with windows, how many devices answered in each, and every feature's shares over time. And the answers at
-the top of the campaign's page: is it healthy, how good is the model, can somebody have moved it?
+Of a campaign with windows, the last one in words, how many devices answered in each, and shares over time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,28 +19,43 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally, devices_counted
-from ldp_aggregator.dashboard.drawing.evaluations import ModelRow
-from ldp_aggregator.dashboard.drawing.plots import MARKS, Bar, Drawn, Line, interval_plot, series_plot
-from ldp_aggregator.dashboard.drawing.words import counted, percent
-from ldp_aggregator.dashboard.page_sources import Refused
-from ldp_aggregator.estimation.cells import Z_95, cell_names, cell_places
+from ldp_aggregator.dashboard.drawing.plots import (
+    MARKS,
+    Bar,
+    Drawn,
+    Line,
+    Share,
+    interval_plot,
+    series_plot,
+    shares_plot,
+)
+from ldp_aggregator.dashboard.drawing.precision import more_devices
+from ldp_aggregator.estimation.cells import Z_95, cell_places
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior import Posterior, posterior_of
 from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_aggregator.learning.series import INTERVALS_MEAN, QuestionSeries, series_of
+from ldp_aggregator.service.verdicts import WIDEST, clue
+from ldp_aggregator.service.words import cells, interval, percent, plain_number
 from ldp_protocols import Campaign
 from ldp_protocols.document.questions import JOINT, LABEL, PAIR
+from ldp_protocols.document.windows import Windows
 from ldp_protocols.features import Feature, NumericFeature
 
 Array = NDArray[np.float64]
 
-_PERCENT: Final = (0.0, 100.0)
-"""As far as a figure follows unbiased intervals; the table has all of them."""
 _MOST_LINES: Final = MARKS
 """Lines of a plot: the values that are most frequent."""
 _MOST_CELLS: Final = 1 << 9
 """Cells of a question that is drawn: a page does not wait for more to be smoothed, ``estimates --smooth`` does."""
+_MOST_VALUES: Final = 12
+"""Values of a plot, the most frequent; the table has all."""
+MOST_MARKS: Final = 3
+"""Classes that a plot tells apart by marks; of more there is a table whose cells are shaded."""
+SHADES: Final = 5
+_SOME_MISSING: Final = 0.0
+"""The lower end of the share of devices without a value, above which some are known to lack it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,9 @@ class Row:
 
 @dataclass(frozen=True)
 class FeatureFigure:
-    """A figure and its table, all in ``unit``, of ``n`` reports; ``told``: bits that the feature holds on the class."""
+    """A feature's numbers, all in ``unit``, of ``n`` reports; ``told``: bits that it holds on the class, ``removed`` as
+    a share of the uncertainty; ``more``: devices that are missing until it can be drawn.
+    """
 
     key: str
     title: str
@@ -69,9 +87,12 @@ class FeatureFigure:
     unit: str
     n: int
     rows: tuple[Row, ...]
-    plot: Markup
     is_share: bool = True
     told: float = 0.0
+    removed: float = 0.0
+    more: int | None = None
+    bounds: tuple[float, float] | None = None
+    """Of a mean."""
 
     @property
     def has_values(self) -> bool:
@@ -80,6 +101,65 @@ class FeatureFigure:
     @property
     def has_classes(self) -> bool:
         return any(row.of_class for row in self.rows)
+
+    @property
+    def clue(self) -> str:
+        return clue(self.removed)
+
+    @property
+    def highest(self) -> float:
+        """The highest share that an interval of it reaches, at most 1."""
+        return min(max((row.high for row in self.rows if math.isfinite(row.estimate)), default=0.0), 1.0)
+
+    def by_value(self) -> list[tuple[str, list[Row]]]:
+        """The rows of each value that is drawn, in the order of their declaration."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.value or row.of_class, []).append(row)
+        often = sorted(found, key=lambda value: -max(row.believed for row in found[value]))[:_MOST_VALUES]
+        return [(value, rows) for value, rows in found.items() if value in often]
+
+
+def draw(figures: Iterable[FeatureFigure], classes: Sequence[str]) -> Mapping[str, Markup]:
+    """Plots by key, all shares on one axis; none of a figure of which too little is known, or with too many classes."""
+    drawable = [
+        one
+        for one in figures
+        if one.n and one.more is None and not (one.has_values and one.is_share and len(classes) > MOST_MARKS)
+    ]
+    most = 100 * max([0.1, *(one.highest for one in drawable if one.is_share)])
+    return {one.key: _plot(one, classes, most) for one in drawable}
+
+
+def _plot(one: FeatureFigure, classes: Sequence[str], most: float) -> Markup:
+    if not one.is_share:
+        low, high = one.bounds or (0.0, 1.0)
+        bars = [
+            Bar(None, row.of_class, place, row.estimate, max(row.low, low), min(row.high, high), row.moved)
+            for place, row in enumerate(one.rows)
+        ]
+        title = f"{one.title}: means with 95 % intervals"
+        return interval_plot(bars, title=title, axis=f"mean of {one.title}", least=low, most=high, beyond=(low, high))
+    title = f"{one.title}: shares with 95 % intervals"
+    rows = [
+        (value, [_share(row, classes) for row in rows if math.isfinite(row.estimate)]) for value, rows in one.by_value()
+    ]
+    return shares_plot(rows, title=title, most=most)
+
+
+def _share(row: Row, classes: Sequence[str]) -> Share:
+    moved, mark = min(row.moved, 1.0), classes.index(row.of_class) if len(classes) <= MOST_MARKS else 0
+    return Share(mark, *(100 * one for one in (row.believed, row.low, row.high, moved)))
+
+
+def highest_cell(figures: Iterable[FeatureFigure]) -> float:
+    """The highest share that is believed, against which cells are shaded."""
+    return max((row.believed for one in figures if one.is_share for row in one.rows), default=0.0)
+
+
+def shade(share: float, highest: float) -> int:
+    """How dark a cell is, from 0 to :data:`SHADES`, against the highest of its page."""
+    return min(SHADES, int(share / highest * (SHADES + 1))) if highest > 0 and math.isfinite(share) else 0
 
 
 def believed(estimates: Estimates) -> Posterior:
@@ -91,17 +171,24 @@ def believed(estimates: Estimates) -> Posterior:
 
 def class_prior(estimates: Estimates, posterior: Posterior, liars: int) -> FeatureFigure:
     """P(class), pooled over everything that tells it."""
-    cells, classes = estimates.class_prior, estimates.campaign.label.classes
+    prior, classes = estimates.class_prior, estimates.campaign.label.classes
     moved = min(liars * estimates.class_prior_per_liar, 1.0) if liars else 0.0  # By all of it at most.
-    numbers = (array.tolist() for array in (posterior.classes.value, cells.value, cells.low, cells.high))
+    numbers = (array.tolist() for array in (posterior.classes.value, prior.value, prior.low, prior.high))
     rows = [
         Row(None, name, share, value, low, high, moved)
         for name, share, value, low, high in zip(classes, *numbers, strict=True)
     ]
-    says = "The share of each class among the devices, from every question that tells it."
     n = sum(one.n for one in estimates.questions if one.classes is not None)
-    title = f"Classes of {estimates.campaign.label.name}"
-    return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
+    name = estimates.campaign.label.name
+    more = more_devices(estimates.campaign, n, _width(rows))
+    return FeatureFigure("prior", name, "", "share of devices", n, tuple(rows), more=more)
+
+
+def _width(rows: Sequence[Row]) -> float:
+    """Half of the mean interval, of shares; infinite where one is not known."""
+    if not all(math.isfinite(row.estimate) for row in rows):
+        return math.inf
+    return sum(row.high - row.low for row in rows) / (2 * len(rows))
 
 
 def of_features(estimates: Estimates, posterior: Posterior | None, liars: int) -> list[FeatureFigure]:
@@ -124,33 +211,48 @@ def _distribution(
 ) -> FeatureFigure:
     """P(value | class); without a label P(value)."""
     if posterior is None:
-        processed, told = estimates.asking(feature.name, PAIR).processed, 0.0
+        processed, told, removed = estimates.asking(feature.name, PAIR).processed, 0.0, 0.0
         shares = np.zeros(0) if processed is None else processed
-        says = "The share of devices that have each value." + _median_told(estimates, feature)
+        median = _median_told(estimates, feature)
     else:
         belief = posterior.features[feature.name]
-        shares = belief.cells_of(belief.mean[None])[0]
+        shares, median = belief.cells_of(belief.mean[None])[0], ""
         told = _bits(posterior.classes.value, shares)
-        says = f"Of the devices of each class, the share that has each value.{_told_of(told)}"
+        removed = _removed(told, posterior)
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
-    names = feature.cell_names
-    cells, known = table.cells, np.isfinite(table.cells.variance)
+    known = np.isfinite(table.cells.variance)
     columns = (
         shares.ravel(),
-        np.where(known, cells.value, np.nan),
-        cells.low,
-        cells.high,
+        np.where(known, table.cells.value, np.nan),
+        table.cells.low,
+        table.cells.high,
         conditional_reach(estimates, table, liars),
         table.pair.cells.value if table.pair.n else np.full(known.size, np.nan),
     )
-    places = ((value, of_class) for value in names for of_class in classes)
+    some_missing, missing = _missing_told(estimates, feature.name)
+    places = ((value, of_class) for value in cells(feature) for of_class in classes)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
-    rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
+    rows = [Row(*names, *row) for names, row in zip(places, numbers, strict=True)]
+    if feature.missing and not some_missing:
+        rows = rows[: -len(classes)]
+    says = median + missing
     if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
-    says += _missing_told(estimates, feature.name)
-    unit = "share of the class" if posterior else "share of devices"
-    return _shares(f"feature-{place}", feature.name, says, unit, table.pair.n, rows, classes, told)
+    known_rows = [row for row in rows if math.isfinite(row.estimate)]
+    width = _width(known_rows) if known_rows else math.inf
+    return FeatureFigure(
+        f"feature-{place}",
+        feature.name,
+        says,
+        "share of the class" if posterior else "share of devices",
+        table.pair.n,
+        tuple(rows),
+        told=told,
+        removed=removed,
+        more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width)
+        if table.pair.n
+        else None,
+    )
 
 
 def _together(estimates: Estimates, one: QuestionEstimate, liars: int) -> FeatureFigure:
@@ -162,14 +264,17 @@ def _together(estimates: Estimates, one: QuestionEstimate, liars: int) -> Featur
     rows = [Row(name, "", *row) for name, *row in zip(names, *columns, strict=True)]
     by_chance = next(row["p_value"] for row in estimates.summaries() if row.get("question") == one.question.index)
     says = f"The share of devices that have both. Features that tell nothing of each other look so in {by_chance:.2g}."
-    key, title = f"joint-{one.question.index}", f"{one.question.feature} and {one.question.other}"
-    return _shares(key, title, says, "share of devices", one.n, rows, estimates.campaign.label.classes)
+    key, title = f"feature-joint{one.question.index}", f"{one.question.feature} and {one.question.other}"
+    devices = sum(other.n for other in estimates.questions)
+    more = more_devices(estimates.campaign, devices, _width(rows)) if one.n else None
+    return FeatureFigure(key, title, says, "share of devices", one.n, tuple(rows), more=more)
 
 
 def _median_told(estimates: Estimates, feature: Feature) -> str:
     if feature.number is None or not estimates.asking(feature.name, PAIR).n:
         return ""
-    return " Median: {:.4g} (95 % interval {:g} to {:g}).".format(*estimates.quantile(feature.name))
+    median, low, high = (plain_number(float(f"{value:.4g}")) for value in estimates.quantile(feature.name))
+    return f" Median: {median} ({low} to {high})."
 
 
 def _gaussian(
@@ -183,22 +288,32 @@ def _gaussian(
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
     ]
     if posterior is None:
-        deviation, told = moments.deviation, 0.0
-        value, low, high = (float(part[0]) for part in (deviation.value, deviation.low, deviation.high))
-        says = f"The mean. Standard deviation: {value:.3g} (95 % interval {low:.3g} to {high:.3g})."
+        deviation, told, removed = moments.deviation, 0.0, 0.0
+        value, least, most = (float(part[0]) for part in (deviation.value, deviation.low, deviation.high))
+        says = f"The mean. Standard deviation: {value:.3g} (95 % interval {least:.3g} to {most:.3g})."
     else:
         deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
         told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
-        says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}.{_told_of(told)}"
+        removed = _removed(told, posterior)
+        says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
-    says += _missing_told(estimates, feature.name)
+    says += _missing_told(estimates, feature.name)[1]
     low, high = float(feature.low), float(feature.high)
-    n = sum(one.n for one in estimates.questions if one.question.feature == feature.name)
-    title = f"{feature.name}: means with 95 % intervals"
-    plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
-    unit = f"units of {feature.name}"
-    return FeatureFigure(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False, told=told)
+    width = float(reach.mean()) / (high - low) if not moments.insufficient.any() else math.inf
+    return FeatureFigure(
+        f"feature-{place}",
+        feature.name,
+        says,
+        f"units of {feature.name}",
+        sum(one.n for one in estimates.questions if one.question.feature == feature.name),
+        tuple(rows),
+        is_share=False,
+        told=told,
+        removed=removed,
+        more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width),
+        bounds=(low, high),
+    )
 
 
 def _bits(classes: Array, shares: Array) -> float:
@@ -215,49 +330,22 @@ def _bits_of_normal(classes: Array, means: Array, variances: Array) -> float:
     return math.log2(1 + float(classes @ (means - classes @ means) ** 2) / within) / 2 if within > 0 else 0.0
 
 
-def _told_of(told: float) -> str:
-    return (
-        f" It tells about {told:.2g} bits of the class." if told >= 0.0005 else " It tells nothing of the class so far."
-    )
+def _removed(told: float, posterior: Posterior) -> float:
+    """Return the share of the class's entropy that so many bits are."""
+    held = posterior.classes.value[posterior.classes.value > 0]
+    entropy = -float((held * np.log2(held)).sum())
+    return told / entropy if entropy > 0 else 0.0
 
 
-def _missing_told(estimates: Estimates, feature: str) -> str:
-    """Return a sentence on the devices without a value, for a feature that may be missing and was asked about."""
+def _missing_told(estimates: Estimates, feature: str) -> tuple[bool, str]:
+    """Return whether some devices are known to have no value, and a sentence on how many."""
     part = estimates.missing.get(feature)
     if part is None or not math.isfinite(part.cells.variance[0]):
-        return ""
+        return False, ""
     share, low, high = (float(end[0]) for end in (part.cells.value, part.cells.low, part.cells.high))
-    return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
-
-
-def _shares(
-    key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str], told: float = 0.0
-) -> FeatureFigure:
-    highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
-    plot = interval_plot(
-        _bars(rows, classes, 100),
-        title=f"{title}: shares with 95 % intervals",
-        axis=f"% of {unit.removeprefix('share of ')}",
-        least=0.0,
-        most=min(max([10.0, *highest]), 100.0),
-        beyond=_PERCENT,
-    )
-    return FeatureFigure(key, title, says, unit, n, tuple(rows), plot, told=told)
-
-
-def _bars(rows: Sequence[Row], classes: Sequence[str], scale: int = 1) -> list[Bar]:
-    return [
-        Bar(
-            row.value,
-            row.of_class,
-            classes.index(row.of_class),
-            scale * row.believed,
-            scale * row.low,
-            scale * row.high,
-            scale * row.moved if math.isfinite(row.moved) else None,
-        )
-        for row in rows
-    ]
+    if low > _SOME_MISSING:
+        return True, f" Without a value: {percent(share)} ({interval(low, high)})."
+    return False, f" Without a value: less than {math.ceil(100 * min(high, 1.0))}\u00a0%." if high < WIDEST else ""
 
 
 @dataclass(frozen=True)
@@ -267,44 +355,80 @@ class Window:
     name: str
     devices: int
     of_the_mean: float
+    is_running: bool = False
 
 
 @dataclass(frozen=True)
 class OverTime:
-    """The windows that have answers, and the shares of classes and values in them."""
+    """The windows that have answers; the last that is over, in words; curves of the classes and of a feature."""
 
     windows: Sequence[Window]
+    now: tuple[str, str] | None
     drawn: Sequence[Drawn]
     intervals_mean: str = INTERVALS_MEAN
 
 
-def over_time(campaign: Campaign, tally: Tally) -> OverTime | None:
-    """Draw a campaign with windows; None for any other one, and before there is an answer."""
-    if campaign.windows is None or not tally.n.any():
+def shown_series(campaign: Campaign, tally: Tally) -> tuple[QuestionSeries, ...]:
+    """The series of a campaign with windows that are drawn; none of any other one, and before there is an answer."""
+    return series_of(campaign, tally, _MOST_CELLS) if campaign.windows is not None and tally.n.any() else ()
+
+
+def over_time(
+    campaign: Campaign, tally: Tally, found: Sequence[QuestionSeries], moment: datetime, feature: str | None = None
+) -> OverTime | None:
+    """Draw the series that were ``found`` of a campaign, with one feature's curves; None of a campaign without."""
+    if campaign.windows is None or not found:
         return None
     numbers = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
     mean = sum(numbers) / sum(number > 0 for number in numbers)
     windows = [
-        Window(f"{place + 1}, from {campaign.windows.opens(place):%Y-%m-%d %H:%M}", number, number / mean)
+        Window(
+            f"{place + 1}, from {campaign.windows.opens(place):%Y-%m-%d %H:%M}",
+            number,
+            number / mean,
+            campaign.windows.opens(place + 1) > moment,
+        )
         for place, number in enumerate(numbers)
         if number
     ]
-    return OverTime(windows, list(_drawn(campaign, tally)))
+    now = _now(campaign, campaign.windows, found, moment)
+    return OverTime(windows, now, list(_drawn(campaign, found, partial(_figure, campaign.windows, moment), feature)))
 
 
-def _drawn(campaign: Campaign, tally: Tally) -> Iterator[Drawn]:
+def _now(
+    campaign: Campaign, windows: Windows, found: Sequence[QuestionSeries], moment: datetime
+) -> tuple[str, str] | None:
+    """Return the first class's share in the last window that is over, in words, against the one before."""
+    for one in found:
+        levels, place = one.levels.smoothed, len(one.n) - 1 - (windows.opens(len(one.n)) > moment)
+        if one.question.kind == LABEL and place >= 0 and math.isfinite(levels.variance[place][0]):
+            share, low, high = (float(end[place][0]) for end in (levels.value, levels.low, levels.high))
+            times = (f"{windows.opens(end):%Y-%m-%d %H:%M}" for end in (place, place + 1))
+            before = f"; {percent(float(levels.value[place - 1][0]))} in the one before" if place else ""
+            told = f"{interval(low, high)} in the last finished window, {' to '.join(times)} UTC{before}."
+            return f"“{campaign.label.classes[0]}” at {percent(share)}", told
+    return None
+
+
+def _drawn(
+    campaign: Campaign, found: Sequence[QuestionSeries], figure: Callable[..., Drawn], feature: str | None
+) -> Iterator[Drawn]:
     classes = campaign.label.classes
-    for one in series_of(campaign, tally, _MOST_CELLS):
+    for one in found:
         if one.question.kind == LABEL:
-            lines = [_line(one, cell, name) for cell, name in enumerate(classes)]
-            yield _figure("over-time-label", campaign.label.name, lines, _missed(one))
-        if one.question.kind == PAIR:
-            names = cell_names(campaign, one.question) or []
+            # Of two classes one is the other's mirror image.
+            shown = classes[:1] if len(classes) == 2 else classes
+            lines = [_line(one, cell, name) for cell, name in enumerate(shown)]
+            yield figure("over-time-label", f"Share of devices, by {campaign.label.name}", lines, _missed(one))
+        if one.question.kind == PAIR and one.question.feature == feature:
+            asked = campaign.feature(feature)
             for place, of_class in enumerate(classes):
-                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(names)]
-                about = f" and {campaign.label.name} = {of_class}" if campaign.label else ""
-                title = f"{one.question.feature}{about}"
-                yield _figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
+                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(cells(asked))]
+                if asked.missing and not max(lines[-1].low) > 0:
+                    lines.pop()  # Nobody is known to lack a value.
+                of = f", that are also {campaign.label.name} = {of_class}" if campaign.label else ""
+                title = f"Share of all devices, by {feature}{of}"
+                yield figure(f"over-time-{one.question.index}-{place}", title, lines, _missed(one))
 
 
 def _line(one: QuestionSeries, cell: int, label: str) -> Line:
@@ -318,106 +442,31 @@ def _line(one: QuestionSeries, cell: int, label: str) -> Line:
 def _missed(one: QuestionSeries) -> str:
     """Tell the jump into the last window that may be missed, and the least one anywhere; nothing where any may."""
     last, least = (100 * float(size) for size in (one.levels.missed[-1], one.levels.missed.min()))
-    if not last < _PERCENT[1]:
+    if not last < 100:
         return ""
     best = f", by less than {least:.2g} where it is seen best" if least < last else ""
     return f"A jump of one line by less than {last:.2g} points into the last window may be missed{best}."
 
 
-def _figure(key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
+def _figure(windows: Windows, moment: datetime, key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
     shown = [lines[place] for place in sorted(largest)]
-    frequent = f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else ""
-    says = " ".join(filter(None, (frequent, missed)))
-    columns = [
-        [
-            f"{_percent(value)} ({_percent(low)} to {_percent(high)})"
-            for value, low, high in zip(line.value, line.low, line.high, strict=True)
-        ]
-        for line in shown
+    last = len(shown[0].value) - 1
+    running = windows.opens(last + 1) > moment
+    says = (
+        f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else "",
+        "The last window is not over: its dots are hollow." if running else "",
+        missed,
+    )
+    dates = [windows.opens(place) for place in range(last + 1)]
+    columns = [[_told(*one) for one in zip(line.value, line.low, line.high, strict=True)] for line in shown]
+    rows = [
+        [f"{dates[place]:%Y-%m-%d %H:%M}{' (running)' if running and place == last else ''}", *row]
+        for place, row in enumerate(zip(*columns, strict=True))
     ]
-    rows = [[str(window), *row] for window, row in enumerate(zip(*columns, strict=True), start=1)]
-    plot = series_plot(shown, title=f"{title}, by window")
-    return Drawn(key, title, says, plot, ["Window", *(line.label for line in shown)], rows)
+    plot = series_plot(shown, dates, title=f"{title}, by window", running=running)
+    return Drawn(key, title, " ".join(filter(None, says)), plot, ["Window from", *(one.label for one in shown)], rows)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * min(max(share, 0.0), 1.0):.1f} %"
-
-
-GOOD: Final = "good"
-LOOK: Final = "look"
-BAD: Final = "bad"
-
-CONFLICT: Final = "conflicting-report"
-REFUSED_SHARE: Final = 0.01
-"""Refusals beyond this share of what was counted are worth a look."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """``mood`` is how it looks at a glance; ``says`` what is behind it."""
-
-    mood: str
-    text: str
-    says: str
-    plot: Markup | None = None
-
-
-def health(status: str, reports: int, refused: Sequence[Refused], width: float, wrong: str) -> Answer:
-    """State of a campaign's counting; ``width``: half that of the worst interval; ``wrong``: what keeps it."""
-    number = sum(one.number for one in refused)
-    precision = "too few to tell anything yet" if not width < 1 else f"enough for ± {100 * width:.1f} points at worst"
-    says = f"{counted(reports, 'report')}, {precision}."
-    if wrong:
-        return Answer(BAD, "Not counted", wrong)
-    if number > max(1, REFUSED_SHARE * reports):
-        return Answer(
-            LOOK, "Look at what was refused", f"{says} {counted(number, 'refusal')} since this server started."
-        )
-    if status != "open":
-        return Answer(GOOD, status.capitalize(), f"{says} It takes no reports now.")
-    return Answer(GOOD, "Healthy", says)
-
-
-def quality(models: Sequence[ModelRow]) -> Answer:
-    """Tell how good the latest model is: as a round measured it, else as expected of its best feature."""
-    if not models:
-        return Answer(LOOK, "No model yet", "Train publishes one, or says why not.")
-    model = models[0]
-    if model.accuracy is not None and model.low is not None and model.high is not None:
-        told, value, low, high = "measured", model.accuracy, model.low, model.high
-        says = "Measured by devices that took no part in training."
-    elif model.best is not None:
-        told, (feature, low, high) = "expected", model.best
-        value = math.nan
-        says = f"Expected of {feature} alone; only an evaluation round tells how good all features are together."
-    else:
-        return Answer(LOOK, "Unknown", "The model does not say what to expect of it; an evaluation round does.")
-    bars = [Bar(None, told, 0, 100 * (low + high) / 2 if math.isnan(value) else 100 * value, 100 * low, 100 * high)]
-    mood = GOOD if model.tells_something is not False else LOOK
-    if model.majority is not None:
-        most = 100 * model.majority
-        bars.append(Bar(None, "majority class", 1, most, most, most))
-        says += f" Always saying the most frequent class is right for {percent(model.majority)}."
-    if model.tells_something is False:
-        says += " Its features are not known to tell anything of the class, or not enough of it."
-    text = f"{percent(low)} to {percent(high)}" if math.isnan(value) else percent(value)
-    title = "Share of people whom the model gets right"
-    return Answer(mood, text, says, interval_plot(bars, title=title, axis="% of people right", least=0, most=100))
-
-
-def lies(liars: int, devices: int, shares: Sequence[FeatureFigure], refused: Sequence[Refused]) -> Answer:
-    """Tell how far ``liars`` can have moved ``shares`` (of classes; of values without a label), and whether devices
-    contradict themselves.
-    """
-    conflicts = sum(one.number for one in refused if one.code == CONFLICT)
-    moved = max((row.moved for one in shares if one.n and one.is_share for row in one.rows), default=math.nan)
-    if not math.isfinite(moved) or not devices:
-        return Answer(GOOD, "Nothing to move yet", "Too few reports.")
-    says = f"{counted(liars, 'liar')} of {counted(devices, 'device')} can have moved the shares so far."
-    if conflicts:
-        return Answer(
-            LOOK, f"± {100 * moved:.1f} points", f"{says} {counted(conflicts, 'report')} came twice, differently."
-        )
-    return Answer(GOOD, f"± {100 * moved:.1f} points", f"{says} Nothing came twice with another answer.")
+def _told(value: float, low: float, high: float) -> str:
+    return f"{percent(min(max(value, 0.0), 1.0))} ({interval(low, high)})"

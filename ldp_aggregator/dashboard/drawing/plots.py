@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -26,7 +27,6 @@ _GROUP_LETTERS: Final = 48
 """Longer names are cut; the table beside the figure has them whole."""
 _TICKS: Final = 4
 _CURVE_HEIGHT: Final = 120
-_ARROW: Final = 4
 _MINUTES: Final = 600
 """Seconds from which on minutes tell the ends of a curve apart."""
 
@@ -75,7 +75,7 @@ def interval_plot(
     beyond: tuple[float, float] = (-math.inf, math.inf),
 ) -> Markup:
     """A dot with its interval for every bar, over the band that lies can have moved it in.
-    The axis spans ``least`` to ``most`` and finite intervals up to ``beyond``; longer ones end there in an arrow.
+    The axis spans ``least`` to ``most`` and finite intervals up to ``beyond``, where longer ones end.
     """
     ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]
     low = min([least, *(max(end, beyond[0]) for end in ends)])
@@ -110,14 +110,6 @@ def interval_plot(
             continue
         kind = f"mark{bar.mark % MARKS}"
         parts.append(f'<line class="{kind}" x1="{across(bar.low)}" y1="{y:g}" x2="{across(bar.high)}" y2="{y:g}"/>')
-        for end, is_off, inward in (
-            (across(bar.low), bar.low < low, _ARROW),
-            (across(bar.high), bar.high > high, -_ARROW),
-        ):
-            if is_off:
-                back = float(end) + inward
-                arrow = f"M{back:.1f} {y - _ARROW:g}L{end} {y:g}L{back:.1f} {y + _ARROW:g}"
-                parts.append(f'<path class="{kind}" d="{arrow}"/>')
         if low <= bar.value <= high:
             parts.append(f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>')
     parts.append(
@@ -158,6 +150,108 @@ def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
     return Markup("".join(parts))  # noqa: S704 - numbers and times only, and an escaped title
 
 
+SPARK_BINS: Final = 24
+_SPARK: Final = (4, 24)
+"""Width of a bar and height of a sparkline."""
+
+
+def sparkline(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
+    """How many came in each of some equal times, as bars; empty where nothing came."""
+    if len(points) < 2 or points[0][0] == points[-1][0] or points[0][1] == points[-1][1]:
+        return Markup("")
+    start, span = points[0][0], (points[-1][0] - points[0][0]).total_seconds()
+    came = [0.0] * SPARK_BINS
+    for (_, before), (at, now) in pairwise(points):
+        came[min(int((at - start).total_seconds() / span * SPARK_BINS), SPARK_BINS - 1)] += max(now - before, 0)
+    (wide, tall), most = _SPARK, max(came)
+    heights = [max(1.0, number / most * tall) for number in came]  # Where nothing came there is a line at the foot.
+    bars = "".join(
+        f'<rect x="{wide * place}" y="{tall - height:.1f}" width="{wide - 1}" height="{height:.1f}"/>'
+        for place, height in enumerate(heights)
+    )
+    head = f'<svg class="spark" viewBox="0 0 {wide * SPARK_BINS} {tall}" role="img" aria-label="{escape(title)}" '
+    return Markup(f'{head}xmlns="http://www.w3.org/2000/svg">{bars}</svg>')  # noqa: S704 - escaped above
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of a class, with its interval, that lies move by ``reach`` either way; all in percent."""
+
+    mark: int
+    value: float
+    low: float
+    high: float
+    reach: float = 0.0
+
+
+_SLOT: Final = 13
+"""Height of one class in a row of a plot of shares."""
+_GAP: Final = 7
+
+
+def shares_plot(rows: Sequence[tuple[str, Sequence[Share]]], *, title: str, most: float) -> Markup:
+    """Shares by value, on an axis from 0 to ``most`` percent: in each row a mark a class, over the band that lies can
+    have moved it in. An interval ends at 0 and 100.
+    """
+    ticks = nice_ticks(0.0, most)
+    most = ticks[-1]
+    heights = [_SLOT * max(len(shares), 1) + _GAP for _, shares in rows]
+    foot = TOP + sum(heights)
+
+    def across(value: float) -> float:
+        return _LEFT_OF_SHARES + min(max(value, 0.0), most) / most * (WIDTH - _LEFT_OF_SHARES - _RIGHT_OF_SHARES)
+
+    parts = [_head(title, foot + _FOOT_OF_SHARES)]
+    for tick in ticks:
+        x = f"{across(tick):.1f}"
+        parts.append(f'<line class="grid" x1="{x}" y1="{TOP}" x2="{x}" y2="{foot}"/>')
+        parts.append(f'<text class="tick" x="{x}" y="{foot + 14}" text-anchor="middle">{tick_text(tick)}\u00a0%</text>')
+    top = float(TOP)
+    for (name, shares), height in zip(rows, heights, strict=True):
+        middle = top + height / 2
+        label = escape(_short(name, _VALUE_LETTERS))
+        parts.append(
+            f'<text class="name" x="{_LEFT_OF_SHARES - 8}" y="{middle + 4:g}" text-anchor="end">{label}</text>'
+        )
+        for place, share in enumerate(shares):
+            y = top + _GAP / 2 + _SLOT * (place + 0.5)
+            if share.reach > 0:
+                parts.append(_band(across(share.low - share.reach), across(share.high + share.reach), y, _SLOT - 2))
+            kind = f"mark{share.mark % MARKS}"
+            low, high = across(share.low), across(share.high)
+            parts.append(f'<line class="{kind}" x1="{low:.1f}" y1="{y:g}" x2="{high:.1f}" y2="{y:g}"/>')
+            parts.append(_mark(share.mark, across(share.value), y))
+        top += height
+    return Markup("".join(parts) + "</svg>")  # noqa: S704 - every text in it was escaped above
+
+
+_FOOT_OF_SHARES: Final = 20
+_LEFT_OF_SHARES: Final = 136
+_RIGHT_OF_SHARES: Final = 20
+_VALUE_LETTERS: Final = 19
+_SHAPES: Final = (
+    "M{l} {y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M{l} {t}h8v8h-8z",
+    "M{x} {t}L{r} {y}L{x} {b}L{l} {y}z",
+    "M{x} {t}L{r} {b}L{l} {b}z",
+    "M{l} {t}L{r} {t}L{x} {b}z",
+    "M{l} {t}L{r} {b}M{l} {b}L{r} {t}",
+)
+"""A shape for each mark, so that colours need not be told apart."""
+
+
+def _mark(number: int, x: float, y: float) -> str:
+    ends = {"x": x, "y": y, "l": x - 4, "r": x + 4, "t": y - 4, "b": y + 4}
+    path = _SHAPES[number % MARKS].format(**{name: f"{place:.1f}" for name, place in ends.items()})
+    return f'<path class="shape mark{number % MARKS}" d="{path}"/>'
+
+
+def legend_mark(number: int) -> Markup:
+    """The mark of a class, for a legend."""
+    drawn = _mark(number, 6, 6)
+    return Markup(f'<svg class="legend" viewBox="0 0 12 12" aria-hidden="true">{drawn}</svg>')  # noqa: S704 - numbers
+
+
 @dataclass(frozen=True)
 class Line:
     """A share over windows: what is believed of each with its interval, and the ``dots`` of each window alone."""
@@ -169,10 +263,12 @@ class Line:
     dots: Sequence[float]
 
 
-def series_plot(lines: Sequence[Line], *, title: str) -> Markup:
-    """Shares against the number of the window, from 1, each as a line in its band over the dots of single windows."""
+def series_plot(lines: Sequence[Line], dates: Sequence[datetime], *, title: str, running: bool) -> Markup:
+    """Shares against the windows' beginnings, each as a line in its band over the dots of single windows; the last
+    window's dots are hollow where it is still ``running``.
+    """
     windows = len(lines[0].value)
-    most = max([0.0, *(end for line in lines for end in line.high if math.isfinite(end))])
+    most = max([0.0, *(end for line in lines for end in (*line.high, *line.value) if math.isfinite(end))])
     ticks = nice_ticks(0.0, min(max(most, 0.01), 1.0))
     left, foot, top = 52, TOP + _CURVE_HEIGHT, ticks[-1]
 
@@ -185,23 +281,31 @@ def series_plot(lines: Sequence[Line], *, title: str) -> Markup:
         _, y = at(0, tick)
         parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * tick:g} %</text>')
+    if running and windows > 1:
+        x, _ = at(windows - 1, 0)
+        before, _ = at(windows - 2, 0)
+        parts.append(
+            f'<rect class="running" x="{before:.1f}" y="{TOP}" width="{x - before:.1f}" height="{_CURVE_HEIGHT}"/>'
+        )
     for place, line in enumerate(lines):
         mark = f"mark{place % MARKS}"
         known = [window for window in range(windows) if math.isfinite(line.low[window])]
         ends = [at(w, line.high[w]) for w in known] + [at(w, line.low[w]) for w in reversed(known)]
         parts.append(f'<polygon class="band {mark}" points="{_points(ends)}"/>')
         parts.append(f'<polyline class="{mark}" points="{_points(at(w, line.value[w]) for w in known)}"/>')
-        for x, y in (at(window, dot) for window, dot in enumerate(line.dots) if 0 <= dot <= top):
-            parts.append(f'<circle class="{mark}" cx="{x:.1f}" cy="{y:.1f}" r="2"/>')
+        for window, (x, y) in ((w, at(w, dot)) for w, dot in enumerate(line.dots) if 0 <= dot <= top):
+            hollow = " hollow" if running and window == windows - 1 else ""
+            parts.append(f'<circle class="{mark}{hollow}" cx="{x:.1f}" cy="{y:.1f}" r="2"/>')
         y = foot + FOOT + ROW * place + ROW / 2
         parts.append(f'<line class="{mark}" x1="{left}" y1="{y:g}" x2="{left + 18}" y2="{y:g}"/>')
         label = escape(_short(line.label, _GROUP_LETTERS))
         parts.append(f'<text class="name" x="{left + 26}" y="{y + 4:g}">{label}</text>')
-    parts.append(f'<text class="tick" x="{left}" y="{foot + 13}">1</text>')
-    parts.append(
-        f'<text class="tick" x="{WIDTH - RIGHT}" y="{foot + 13}" text-anchor="end">window {windows}</text></svg>'
-    )
-    return Markup("".join(parts))  # noqa: S704 - numbers, and texts that were escaped above
+    for place in sorted({0, (windows - 1) // 2, windows - 1}):
+        x, _ = at(place, 0)
+        anchor = "start" if place == 0 else "end" if place == windows - 1 else "middle"
+        told = f"{dates[place]:%m-%d %H:%M}"
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{foot + 13}" text-anchor="{anchor}">{told}</text>')
+    return Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers, and texts that were escaped above
 
 
 def _points(places: Iterable[tuple[float, float]]) -> str:
@@ -277,8 +381,9 @@ def _count(value: float) -> str:
     return f"{value:g}"
 
 
-def _band(left: float, right: float, y: float) -> str:
-    return f'<rect class="reach" x="{left:.1f}" y="{y - 6:g}" width="{max(right - left, 0):.1f}" height="12"/>'
+def _band(left: float, right: float, y: float, height: float = 12) -> str:
+    width = max(right - left, 0)
+    return f'<rect class="reach" x="{left:.1f}" y="{y - height / 2:g}" width="{width:.1f}" height="{height:g}"/>'
 
 
 def _head(title: str, height: float) -> str:

@@ -16,6 +16,7 @@ from ldp_aggregator.estimation.cells import Z_95, Array
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import answers, even_variances, expected_errors
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
+from ldp_aggregator.service.verdicts import WIDEST
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import INDEX, JOINT, LABEL, PAIR, RIGHT, SCORE, SQUARE
 
@@ -62,12 +63,24 @@ def half_width(errors: Array) -> float:
 
 
 def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
-    """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
+    """The largest expected half width (see :func:`widest`) for each of these numbers of devices, above 0."""
     variances = even_variances(campaign)
     of_shares = [one.index for one in campaign.questions if one.encoding == INDEX]
     of_all = of_shares or range(len(campaign.questions))
     found = (expected_errors(campaign, number, variances) for number in devices)
     return [max(half_width(errors[index]) for index in of_all) for errors in found]
+
+
+def more_devices(campaign: Campaign, devices: int, width: float) -> int | None:
+    """How many more devices than these would narrow an interval of half ``width`` to one that is shown; None where it
+    is narrow enough. Where nothing is known yet, as many as the least precise question can be expected to take.
+    """
+    if width <= WIDEST:
+        return None
+    if devices and math.isfinite(width):
+        return max(1, math.ceil(devices * ((min(width, 1.0) / WIDEST) ** 2 - 1)))
+    (expected,) = expected_widths(campaign, [FIRST])
+    return max(1, math.ceil(FIRST * (expected / WIDEST) ** 2 - devices))
 
 
 def subject(campaign: Campaign, question: Question) -> str:
@@ -85,12 +98,22 @@ def subject(campaign: Campaign, question: Question) -> str:
     return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
 
 
-def worst(found: list[Precision], *, reached: bool) -> float | None:
-    """The largest half width among the questions about shares, or among all where there are none of these."""
+def widest(found: Sequence[Precision]) -> float:
+    """The largest half width that was reached among the questions about shares, or among all where there are none of
+    these; infinite where one of them is not known.
+    """
     of_shares = [one for one in found if one.is_share] or found
-    widths = [one.reached if reached else one.expected for one in of_shares]
-    known = [width for width in widths if width is not None and math.isfinite(width)]
-    return max(known) if len(known) == len(widths) and known else None
+    return max((math.inf if one.reached is None else one.reached for one in of_shares), default=math.inf)
+
+
+def devices_of(campaign: Campaign, tally: Tally) -> int:
+    """Count how many devices answered; where a device answers every group, those of the largest."""
+    if campaign.privacy.answers != "all":
+        return int(tally.n.sum())
+    numbers = dict.fromkeys((question.group for question in campaign.questions), 0)
+    for question, n in zip(campaign.questions, tally.pooled().n.tolist(), strict=True):
+        numbers[question.group] += n
+    return max(numbers.values())
 
 
 FACTORS: Final = (1, 2, 4, 10, 100)

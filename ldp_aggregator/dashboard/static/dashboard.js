@@ -2,7 +2,7 @@
 "use strict";
 
 const every = (selector, root = document) => [...root.querySelectorAll(selector)];
-const numberText = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+const numberText = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 const REFRESH_MS = 4000;
 
 // Numbers of reports: the server sends one event an answer, and the browser comes back for the next.
@@ -47,7 +47,7 @@ for (const line of every("[data-stream]")) {
 // The slider shows its number while it moves, and the page follows when it stops.
 for (const form of every("[data-slider]")) {
   const [slider, shown] = [form.querySelector("input[type=range]"), form.querySelector("output")];
-  slider.addEventListener("input", () => (shown.textContent = numberText(slider.value)));
+  slider.addEventListener("input", () => (shown.textContent = slider.value));
   slider.addEventListener("change", () => form.requestSubmit());
 }
 

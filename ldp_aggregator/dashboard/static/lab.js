@@ -129,7 +129,7 @@ function often(campaign) {
   }
   const shown = campaign.questions.filter(({ index }) => counts[index].answers > 0);
   result.replaceChildren(
-    element("p", `${MANY} devices that all hold this one record. What is true stands out of the crowd, and out of no single answer.`),
+    element("p", `${MANY.toLocaleString("en")} devices that all hold this one record. What is true stands out of the crowd, and out of no single answer.`),
     ...shown.flatMap((question) => [
       element("h3", `${about(campaign, question)}: ${counts[question.index].answers} answers`),
       tableOf(["Possible answer", "Sum of what was said"], cellsOf(campaign, question).map((name, cell) => [name, String(counts[question.index].cells[cell])])),

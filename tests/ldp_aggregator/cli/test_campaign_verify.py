@@ -103,7 +103,7 @@ def test_which_share_of_the_devices_answers_a_question_is_told(run, tmp_path):
     def shares(*features, **privacy):
         path.write_text(json.dumps(draft(*features, privacy={"epsilon": 3, **privacy})))
         shown = run("campaign", "show", run("campaign", "create", path)[1].strip())[1]
-        return [line.split()[-1] for line in shown.splitlines()[-5:]]
+        return [line.split()[-1] for line in shown.splitlines()[-5:] if line]
 
     assert shares(*features) == ["20.0%"] * 5
     assert shares(*features[1:], answers="all")[-3:] == ["100.0%"] * 3

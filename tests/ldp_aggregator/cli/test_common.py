@@ -4,15 +4,25 @@ import argparse
 import asyncio
 import json
 import os
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cells import publish
 
 from ldp_aggregator.cli import common
-from ldp_aggregator.cli.common import CommandError, act_on, read_draft, tell_guarantees, with_store, write_file
+from ldp_aggregator.cli.common import (
+    CommandError,
+    act_on,
+    complete_ids,
+    read_draft,
+    tell_guarantees,
+    with_store,
+    write_file,
+)
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.learning.published import Relayed
+from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.store import open_store
 
 
@@ -84,22 +94,52 @@ def relayed(name):
     return Relayed(name, Arrivals(9, 0, None), None, "no batch")
 
 
+PUBLISHED = PublishedGuarantee(0.5, 1e-9, "published", (), 60_000, 0, ("nobody looks", "once"))
+
+
 @pytest.mark.parametrize(
     ("behind", "twice", "says"),
     [
-        (["a"], None, ["device loses, to who runs"]),
-        (["a", "b"], None, ["device of campaign a loses, to who runs", "device of campaign b loses, to who runs"]),
+        (["a"], None, ["Who runs the server is, of one device, at most 82 % sure: no batch."]),
+        (["a" * 9, "b" * 9], None, [f"of one device of campaign {8 * one}, at most 82 % sure" for one in "ab"]),
         ([], {"known": 0, "at_most": 0}, []),
-        ([], {"known": 0, "at_most": 7}, ["counted twice, by stores that were merged: 0 reports, 7 at most"]),
+        ([], {"known": 0, "at_most": 7}, ["Counted twice, by stores that were merged: 0 reports, 7 at most."]),
     ],
 )
 def test_beside_the_guarantees_stands_what_relays_vouch_for_and_what_may_count_twice(capsys, behind, twice, says):
-    tell_guarantees(1.5, "all of it", [relayed(name) for name in behind], twice)
-    local, published, *others = capsys.readouterr().out.splitlines()
-    assert local.endswith("to whoever has its report: epsilon = 1.5")
-    assert published.endswith("to who sees only what is published: all of it")
+    tell_guarantees(1.5, PUBLISHED, [relayed(name) for name in behind], twice)
+    nothing, local, published, *others, more = capsys.readouterr().out.splitlines()
+    assert nothing == ""
+    assert local == "Who intercepts an answer is at most 82 % sure of it, where 50 % is a coin: epsilon = 1.5."
+    assert published == (
+        "Readers of the results are at most 63 % sure: epsilon = 0.5, delta = 1e-09, one of 60,000 devices."
+    )
     assert len(others) == len(says)
     assert [part for part, line in zip(says, others, strict=True) if part not in line] == []
+    assert more == "These have conditions; --explain tells them."
+
+
+def test_conditions_are_told_where_they_are_asked_for(capsys):
+    tell_guarantees(1.5, PUBLISHED, [relayed("a")], explain=True)
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        *("  results: published", "  results: if nobody looks", "  results: if once"),
+    ]
+
+
+def test_the_first_letters_of_an_id_stand_for_it_where_no_other_begins_so(monkeypatch):
+    ids = ["abcde" + "x" * 38, "abcdf" + "x" * 38, "zzzz" + "y" * 39]
+
+    def listed(options, work, **how):
+        return [SimpleNamespace(id=one, title=f"title of {one[:5]}") for one in ids]
+
+    monkeypatch.setattr(common, "with_store", listed)
+    options = Namespace(id="abcde", ids=["zzzz", ids[1], "other"], evaluation=None, campaign="zzz")
+    complete_ids(options)
+    assert options == Namespace(id=ids[0], ids=[ids[2], ids[1], "other"], evaluation=None, campaign="zzz")
+    with pytest.raises(CommandError, match=r"2 campaigns .* begins with abcd: abcdex+ \(title of abcde\); abcdf"):
+        complete_ids(Namespace(id="abcd"))
+    monkeypatch.setattr(common, "with_store", None)
+    complete_ids(Namespace(id=ids[0], ids=ids))  # Whole ones are not looked up.
 
 
 def test_a_draft_is_read_by_the_end_of_its_files_name_in_capitals_too(tmp_path):

@@ -91,7 +91,8 @@ def test_a_server_that_is_well_says_its_rates_totals_and_campaigns(screen):
     assert asked == [f"{address}/readyz", f"{address}/metrics", f"{address}/metrics"]
     assert (code, lines[0]) == (0, f"{address}: healthy")
     assert lines[1:6] == [
-        "reports   3,100 counted since the start, 10 not; 1,500.0 a second now",
+        "reports   3,100 counted, 8 sent twice (harmless), 2 contradictory (see docs/runbook.md#conflictingreports) "
+        "since the start; 1,500.0 a second now",
         "requests  182.0 a second now; 5 answered with 5xx since the start",
         "queue     0.2 s, 4.0 MB; connections 7",
         "disk      2.5 GB of the store, 1.0 GB free",
@@ -115,20 +116,20 @@ def test_a_server_that_is_well_says_its_rates_totals_and_campaigns(screen):
         ),
         (
             {'ldp_directory_expires_timestamp_seconds{key="b"}': time.time() - 3 * DAY},
-            "a publisher's directory ends in 0 days: docs/runbook.md#directoryends",
+            "a publisher's directory has ended: docs/runbook.md#directoryends",
         ),
         (
             {'ldp_campaign_failing{campaign="abc"}': 1},
-            "campaign abc cannot be counted: docs/runbook.md#campaignfailing",
+            "campaign (abc) cannot be counted: docs/runbook.md#campaignfailing",
         ),
         (
             {'ldp_gateway_key_missing{campaign="abc"}': 1},
-            "campaign abc is sealed to a gateway's key that this server does not have: "
+            "campaign (abc) is sealed to a gateway's key that this server does not have: "
             "docs/runbook.md#gatewaykeymissing",
         ),
         (
             {'ldp_campaign_unsigned{campaign="abc"}': 1},
-            "campaign abc is named by no directory of a publisher: docs/runbook.md#campaignunsigned",
+            "campaign (abc) is named by no directory of a publisher: docs/runbook.md#campaignunsigned",
         ),
         (
             {"ready": b'{"code": "disk-full", "title": "The disk is full"}'},
@@ -141,6 +142,13 @@ def test_what_is_wrong_is_told_with_its_page_and_fails(screen, changed, says):
     code, lines, _ = screen(**changed)
     assert (code, lines[0], lines[1]) == (1, "http://127.0.0.1:8082: not healthy", f"  {says}")
     assert lines[2].startswith("reports "), "nothing else is wrong"
+
+
+def test_of_another_stores_server_no_number_is_told(screen):
+    code, lines, _ = screen(store="another", ldp_free_bytes=1.0)
+    assert (code, lines[0].endswith(": not healthy")) == (1, True)
+    assert "what answers serves the store another" in lines[1]
+    assert [line.split()[0] for line in lines[2:4]] == ["store", "campaigns"]
 
 
 def test_what_a_server_does_not_tell_is_not_wrong(screen):

@@ -139,7 +139,10 @@ def test_what_is_published_is_told_beside_the_local_loss_everywhere(run, some_re
     for command in (["estimates"], ["train", "--anyway", "--output", model], ["campaign", "show"]):
         text = run(*command, some_reports)[1]
         assert f"epsilon = {told['epsilon']:.4g}, delta = 1e-09" in text
-        assert "to whoever has its report: epsilon = " in text
+        assert "Who intercepts an answer is at most " in text
+        if command != ["estimates"]:
+            assert not any(condition in text for condition in told["conditions"])
+            text = run(*command, some_reports[:6], "--explain")[1]
         assert all(condition in text for condition in told["conditions"])
     assert all(one in run("campaign", "verify", document)[1] for one in ("1,000,000", *told["conditions"]))
     training = json.loads(model.read_text(encoding="utf-8"))["training"]
@@ -152,15 +155,15 @@ def test_train_publishes_and_writes_a_model_above_the_prior_or_where_it_is_told_
     answer(data, campaign_id, [({"age": "old"}, "no")] * 300, seed=300)
     code, out, err = run("train", campaign_id)
     assert (code, out) == (1, "")
-    assert "300 reports do not show that the features tell anything of the class, or not enough of it" in err
+    assert "with 300 answers the model cannot be told from always guessing the most frequent class, which is" in err
     assert err.endswith("Nothing is published; --anyway publishes it\n")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
     code, out, _ = run("train", campaign_id, "--anyway", "--output", path)
-    assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
-    assert "is right for 0.999 of the people" in out
-    assert "with these reports its features are not known to tell anything of the class, or not enough of it" in out
+    assert (code, out.splitlines()[0]) == (0, "Model version 1 is published from 300 reports.")
+    assert "Always guessing the most frequent class is right for 99.9 %." in out
+    assert "Not measured. It may be no better than guessing: its features are not known to tell anything." in out
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
-    assert run("train", campaign_id, "--anyway", "--post", "floor")[1].startswith("model version 2")
+    assert run("train", campaign_id, "--anyway", "--post", "floor")[1].startswith("Model version 2 is published")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
 
 
@@ -186,7 +189,7 @@ def test_a_token_is_printed_once_and_listed_rotated_and_revoked(run, refused, da
 
 def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, data):
     code, out, _ = run("fsck")
-    assert (code, out.startswith("1 campaigns are sound")) == (0, True)
+    assert (code, out.startswith("1 campaign checked: nothing is wrong.")) == (0, True)
     with closing(sqlite3.connect(data / "aggregator.sqlite3")) as db, db:
         db.execute("UPDATE recent_ids SET records = substr(records, 25)")
     code, out, _ = run("fsck")
@@ -241,7 +244,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, data,
     assert (code, err) == (1, "ldp-aggregator: no report has been counted yet\n")
     answer(data, ids[0], [({"age": "old"}, "no")] * 20)
     code, out, _ = run("train", *ids, "--anyway", "--post", "floor", "--output", tmp_path / "model.json")
-    assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
+    assert (code, out.splitlines()[0]) == (0, "Model versions 1 and 1 are published from 20 reports.")
     training = json.loads((tmp_path / "model.json").read_text())["training"]
     assert (training["campaigns"], training["post"]) == (ids, "floor")
 

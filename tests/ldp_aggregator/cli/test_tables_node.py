@@ -128,7 +128,7 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, not_sent, f
         told = shell.must("token revoke south-again --withdraw")
         assert told == "token 'south-again' is revoked, 1 shares are withdrawn\n"
         assert model_of(daemon.public) == 404
-        assert shell.must("fsck").startswith("1 campaigns are sound")
+        assert shell.must("fsck").startswith("1 campaign checked: nothing is wrong.")
         assert shell.must(f"campaign close {CAMPAIGN.id}") == "closed with 0 shares\n"
         assert "campaign-closing" in not_sent(f"{submit('north')} --url {daemon.public} --token-file north.token")
 

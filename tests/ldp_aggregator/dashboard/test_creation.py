@@ -12,7 +12,9 @@ from drafts import number, text
 from exact_coins import SeededCoins
 
 from ldp_aggregator.dashboard import public
+from ldp_aggregator.dashboard.campaigns import TABS
 from ldp_aggregator.server import housekeeping
+from ldp_aggregator.service.publishing import publish_trained
 from ldp_aggregator.service.signing import gateway_of
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
@@ -24,7 +26,7 @@ async def test_a_draft_is_checked_and_published_and_not_again_as_federated(dashb
     status, page, _ = await dashboard.send("/campaigns/check", {"draft": written, "devices": "5000"})
     assert status == 200
     assert "This is a campaign" in page
-    assert "5\u202f000" in page
+    assert "5,000" in page
     campaign = Campaign.compile(draft)
     form = {"draft": written, "action": "publish", "max_reports": "7"}
     for _ in range(2):
@@ -45,18 +47,19 @@ async def test_a_draft_whose_gateways_key_is_not_here_is_published_on_the_word_t
     async with dashboards() as dashboard:
         status, page, _ = await dashboard.send("/campaigns/new", form)
         assert (status, await dashboard.store.campaigns()) == (400, [])
-        assert "nobody could open an answer" in page
+        assert "nobody could open its answers" in page
         assert 'name="elsewhere"' in page
         plain = Campaign.compile({**draft, "title": "in the clear"})
         await dashboard.store.create_campaign(plain)
         status, _, onward = await dashboard.send("/campaigns/new", {**form, "elsewhere": "yes"})
         assert status == 303
-        for place in (onward, "/", "/health"):
+        lost = "is sealed to a gateway"
+        for place, told in ((onward, "obody opens its answers"), ("/", lost), ("/health", lost)):
             for _ in range(200):
-                if "obody opens its answers" in (page := (await dashboard.get(place))[1]):
+                if told in (page := (await dashboard.get(place))[1]):
                     break
                 await asyncio.sleep(0.05)
-            assert "obody opens its answers" in page
+            assert told in page
         assert "obody opens its answers" not in await dashboard.page(plain)
 
 
@@ -107,7 +110,7 @@ async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
     _, _, onward = await dashboard.send("/campaigns/new", form)
     for path in ("/", onward, "/federation"):
         assert (await dashboard.get(path))[0] == 200
-    assert (await dashboard.get(f"{onward}/model"))[0] == 404
+    assert (await dashboard.get(f"{onward}/model.json"))[0] == 404
     assert "No node has sent a share yet" in (await dashboard.get(onward))[1]
     page = await dashboard.people_page(Campaign.compile(draft))
     assert "Devices are not asked." in page
@@ -133,9 +136,10 @@ async def test_every_kind_of_campaign_has_its_pages(dashboard, draft, changes):
         changes = {**changes, "features": [{**feature, "missing": False} for feature in draft["features"]]}
     campaign = await dashboard.publish(people=0 if "opens" in changes else 40, **changes)
     page = f"/campaigns/{campaign.id}"
-    for path in ("/", page, f"{page}?liars=2", f"{page}/live"):
+    tabs = (f"{page}/{tab}" for tab in TABS)
+    for path in ("/", page, f"{page}?lied=2", f"{page}/live", *tabs):
         status, shown = await dashboard.get(path)
-        assert (status, "cannot be read" in shown) == (200, False), shown
+        assert (status, "Cannot be read" in shown) == (200, False), shown
     assert campaign.title in await dashboard.people_page(campaign)
 
 
@@ -225,22 +229,29 @@ async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(d
     await count(dashboard, first, range(6_000))
     assert (await dashboard.send(f"/campaigns/{first.id}/train", {}))[0] == 303
     asked = await published_round(dashboard, first)
-    assert "fewer than 100 answers tell nothing" in await dashboard.page(asked)
+    assert "Too few answers to say how good it is: 0\u00a0answers so far." in await dashboard.page(asked)
 
     await count(dashboard, asked, range(6_000))
     page = await dashboard.page(asked)
-    assert "Accuracy " in page
+    assert re.search(r"The model is right for <strong>[\d.]+\u00a0%</strong> of people \([\d.]+ to ", page)
+    assert "Of 1,000 people" in page
     for title in ("Recall and precision", "ROC curve", "Calibration"):
         assert f'aria-label="Table of {title}"' in page
-    assert f'href="/campaigns/{first.id}"' in page
+    model = await dashboard.page(asked, "/model")
+    assert f'href="/campaigns/{first.id}/model"' in model
+    assert "No model yet" not in model
 
     assert (await dashboard.act(asked, "choose"))[0] == 303
     evaluated = json.loads((await dashboard.store.model(first.id)).document)["training"]["evaluated"]
     assert evaluated["campaign"] == asked.id
-    shown = await dashboard.page(first)
-    value, low, high = (f"{100 * evaluated['accuracy'][end]:.1f}\u00a0%" for end in ("value", "low", "high"))
-    assert f"{value} ({low} to {high})" in shown
+    shown = await dashboard.page(first, "/model")
+    value, low, high = (f"{100 * evaluated['accuracy'][end]:.1f}" for end in ("value", "low", "high"))
+    assert f"{value}\u00a0% ({low} to {high}\u00a0%)" in shown
+    assert f"{value}\u00a0% right" in shown
+    assert f"{value}\u00a0% right" in (await dashboard.get("/"))[1]
     assert f'by <a href="/campaigns/{asked.id}">its round</a>' in shown
+    await publish_trained(dashboard.store, [first.id], "floor", anyway=True)
+    assert "An earlier model was right for" in await dashboard.page(first), "of as many reports, and another one"
     assert (await dashboard.store.state(asked.id)).model_version == 1
     acts = [(one.act.act, one.act.campaign) for one in await dashboard.store.acts()]
     assert acts[-2:] == [("publish model", first.id), ("publish model", asked.id)]
@@ -251,7 +262,7 @@ async def test_a_round_without_answers_publishes_its_model_and_one_whose_campaig
     await count(dashboard, first, range(3_000))
     asked = await published_round(dashboard, first)
     assert (await dashboard.act(asked, "choose"))[0] == 303
-    assert "too few answers" in await dashboard.page(asked)
+    assert "too few answers" in await dashboard.page(asked, "/model")
     await dashboard.store.close_campaign(first.id)
     await dashboard.store.delete_campaign(first.id)
     status, page = await dashboard.act(asked, "choose")

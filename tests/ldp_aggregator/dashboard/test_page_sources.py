@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 import ldp_aggregator.dashboard
-from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.dashboard.overview import points_of
 from ldp_aggregator.dashboard.page_sources import UNEXPLAINED, History, Readings, refused_by, thinned
 from ldp_aggregator.server.metrics import REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.service import words
 from ldp_client import perturb
 from ldp_protocols import encode_upload
 
@@ -30,7 +30,7 @@ RECORD = {"age": "young", "income": 3, "hours": 4}
 
 
 def row(code, told, sentence):
-    return f'<td><code>{code}</code></td><td class="num">{told}</td><td class="wide">{words.sentence(sentence)}</td>'
+    return f'<td class="wide">{words.sentence(sentence)}</td><td class="num">{told}</td><td><code>{code}</code></td>'
 
 
 def conflicting(campaign):
@@ -49,18 +49,21 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
     assert [await dashboard.upload(campaign, body, **headers) for body in (first, second, second)] == [200] * 3
     assert [await dashboard.upload(campaign, b"no upload", **headers) for _ in range(3)] == [400] * 3
     assert await dashboard.upload(campaign, encode_upload(perturb(campaign, RECORD, "no"), campaign), **headers) == 200
-    for path in (f"/campaigns/{campaign.id}", "/"):
-        text = (await dashboard.get(path))[1]
-        assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
-        assert row("malformed-upload", "3\u00a0uploads", PROBLEMS["malformed-upload"].title) in text
-    text = await dashboard.page(other)
+    text = await dashboard.page(campaign, "/health")
+    assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
+    assert row("malformed-upload", "3\u00a0uploads", PROBLEMS["malformed-upload"].title) in text
+    for told in (text, (await dashboard.get("/"))[1]):
+        assert "2\u00a0contradictions" in told
+    text = await dashboard.page(other, "/health")
     assert "conflicting-report" not in text
     assert "Nothing was refused." in text
     await dashboard.store.close_campaign(other.id)
     late = encode_upload(perturb(other, RECORD, "yes"), campaign)
     assert [await dashboard.upload(other, late, **headers) for _ in range(2)] == [409, 409]
     told = row("campaign-closing", "2\u00a0uploads", PROBLEMS["campaign-closing"].title)
-    assert told in await dashboard.page(other), "what comes too late is told of as uploads and not as reports"
+    assert told in await dashboard.page(other, "/health"), (
+        "what comes too late is told of as uploads and not as reports"
+    )
 
 
 async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_at_most_are_told_apart(dashboard):
@@ -70,7 +73,7 @@ async def test_what_names_no_campaign_is_counted_for_none_and_so_many_campaigns_
             assert answer.status == 404
     async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
         assert "ldp_campaign_refusals_total{" not in await answer.text()
-    assert "Nothing was refused." in await dashboard.page(campaign)
+    assert "Nothing was refused." in await dashboard.page(campaign, "/health")
     metrics = Metrics()
     for number in range(MOST_CAMPAIGNS + 5):
         metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")

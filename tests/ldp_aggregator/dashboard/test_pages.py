@@ -8,11 +8,11 @@ from pathlib import Path
 import aiohttp
 from drafts import text as text_feature
 
-from ldp_aggregator.dashboard import pages
+from ldp_aggregator.dashboard import campaigns, pages
 from ldp_aggregator.dashboard.routes import ADMIN
 from ldp_aggregator.dashboard.session import server_key
 from ldp_aggregator.service.rights import make_token
-from ldp_aggregator.store.contract import utc_now
+from ldp_aggregator.store.contract import DAMAGED, StoreError, utc_now
 
 
 async def test_a_page_stands_with_an_empty_store_and_forbids_what_is_not_this_servers(dashboard):
@@ -43,15 +43,58 @@ async def test_the_root_of_the_public_listener_is_a_page_that_names_no_campaign(
 async def test_a_campaigns_page_shows_every_feature_with_a_table_of_its_numbers(dashboard):
     campaign = await dashboard.publish()
     text = await dashboard.page(campaign)
-    assert "No device has answered this yet." in text
-    assert "No model yet." in text
-    await dashboard.answer(campaign, 60)
+    assert "No device has answered yet." in text
+    assert "No model yet." in await dashboard.page(campaign, "/model")
+    await dashboard.answer(campaign, 3)
     text = await dashboard.page(campaign)
-    assert text.count('<svg class="plot"') == text.count('aria-label="Table of ') + text.count("<polyline")
+    assert "Too few answers to draw anything: about " in text
+    assert '<svg class="plot"' not in text
+    await dashboard.answer(campaign, 900)
+    text = await dashboard.page(campaign)
+    assert text.count('<svg class="plot"') == 4 == text.count('aria-label="Table of ')
     for feature in ("age", "income", "hours"):
         assert f'aria-label="Table of {feature}"' in text
-    assert 'class="reach"' in text, "one device in a hundred is taken to lie"
-    assert 'class="reach"' not in await dashboard.page(campaign, "?liars=0"), "lies widen what an estimate can be"
+    assert "0 to 50,000" in text
+    assert "missing" not in text.partition("<main")[2], "nobody lacks a value"
+    assert 'class="reach"' not in text, "nobody is taken to lie"
+    lied = await dashboard.page(campaign, "?lied=1")
+    assert 'class="reach"' in lied
+    assert "If 1 % lied" in lied
+    assert "9\u00a0liars of 900\u00a0devices" in lied
+
+
+async def test_each_tab_has_an_address_and_the_four_answers(dashboard):
+    campaign = await dashboard.publish(people=20)
+    first = await dashboard.page(campaign)
+    assert await dashboard.page(campaign, "/learned") == first
+    for tab in campaigns.TABS:
+        text = await dashboard.page(campaign, f"/{tab}")
+        for question in ("What was learned?", "How good is the model?", "Is it healthy?", "Is somebody lying?"):
+            assert question in text
+        assert text.count('aria-current="page"') == 1
+    assert 'id="estimates">age<' in await dashboard.page(campaign, "?feature=0")
+    for nothing in ("?feature=9", "?feature=x", "/nothing"):
+        status, text = await dashboard.get(f"/campaigns/{campaign.id}{nothing}")
+        assert status == 404
+        assert nothing == "/nothing" or "Sign out" in text, "an error keeps the way to the other pages"
+
+
+async def test_one_campaign_that_cannot_be_read_hides_no_other(dashboard, monkeypatch):
+    good = await dashboard.publish(5, study="s", title="Good")
+    assert (await dashboard.act(good, "train", anyway="yes"))[0] == 303
+    bad = await dashboard.publish(title="Bad")
+    document = dashboard.store.document
+
+    async def fails(campaign_id):
+        if campaign_id == bad.id:
+            raise StoreError("a byte is not the one that was written", DAMAGED)
+        return await document(campaign_id)
+
+    monkeypatch.setattr(dashboard.store, "document", fails)
+    status, text = await dashboard.get("/")
+    assert (status, text.count("Cannot be read")) == (200, 1)
+    assert "Model may be no better than guessing" in text
+    assert "Not measured" in await dashboard.page(good)
 
 
 async def test_without_a_label_pages_speak_of_answers_and_no_model_is_offered(dashboard):
@@ -60,16 +103,20 @@ async def test_without_a_label_pages_speak_of_answers_and_no_model_is_offered(da
     assert "averages of numbers, over all devices together. No model is made of it." in people
     assert "The model, which it downloads" not in people
     assert "missed_payment" not in people
-    for reports in (0, 60):
+    for reports in (0, 900):
         await dashboard.answer(campaign, reports)
         page = await dashboard.page(campaign)
         assert "/train" not in page
         assert ">Models<" not in page
         assert "Is it healthy?" in page
         assert "How good is the model?" not in page
-        assert "No device has answered this yet." in page or reports
+        assert "No device has answered yet." in page or reports
+    assert (await dashboard.get(f"/campaigns/{campaign.id}/model"))[0] == 404
+    for key in re.findall(r'href="\?feature=(\w+)"', page):
+        page += await dashboard.page(campaign, f"?feature={key}")
     for found in ("age", "income", "hours", "age and income"):
         assert f'aria-label="Table of {found}"' in page
+    assert "Shares of 3 features" in page
     assert "Standard deviation: " in page
     assert "Median: " in page
     assert '<th scope="col">Class</th>' not in page
@@ -83,17 +130,19 @@ async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
     assert (status, "no report has been counted yet" in text) == (409, True)
     await dashboard.answer(campaign, 4)
     status, text = await dashboard.act(campaign, "train")
-    assert (status, "do not show that the features tell anything" in text) == (409, True)
+    assert (status, "the model cannot be told from always guessing" in text) == (409, True)
     status, _, onward = await dashboard.send(f"/campaigns/{campaign.id}/train", {"anyway": "yes"})
-    assert (status, onward) == (303, f"/campaigns/{campaign.id}?trained=1#models")
+    assert (status, onward) == (303, f"/campaigns/{campaign.id}/model?trained=1")
     model = await dashboard.store.model(campaign.id)
-    assert await dashboard.get(f"/campaigns/{campaign.id}/model?version=1") == (200, model.document)
-    assert "no evaluation round" in await dashboard.page(campaign)
+    assert await dashboard.get(f"/campaigns/{campaign.id}/model.json?version=1") == (200, model.document)
+    assert "no evaluation round" in await dashboard.page(campaign, "/model")
+    assert "Measure it: draft an evaluation" in await dashboard.page(campaign)
 
 
 async def test_nonsense_in_an_address_breaks_no_page_and_the_stream_is_one_event_with_the_numbers_of_now(dashboard):
     campaign = await dashboard.publish(people=7)
-    for query in ("?liars=-1", "?liars=x", "?liars=99999999999999999999", "?batch=0", "?liars=%00"):
+    queries = ("?lied=-1", "?lied=x", "?lied=99999999999999999999", "?lied=nan", "?lied=inf", "?lied=%00")
+    for query in (*queries, "/privacy?batch=0", "/model?trained=x"):
         assert await dashboard.page(campaign, query)
     status, text = await dashboard.get(f"/campaigns/{campaign.id}/live")
     assert status == 200
@@ -184,15 +233,6 @@ async def test_a_tokens_text_is_on_one_page_once(dashboard):
         assert (await dashboard.send("/tokens/revoke", {"name": "a new one", "sure": "yes"}))[0] == status
 
 
-async def test_the_list_has_pages(dashboard):
-    for number in range(14):
-        await dashboard.publish(title=f"Campaign {number}.")
-    _, first = await dashboard.get("/")
-    _, second = await dashboard.get("/?page=2")
-    assert ("Campaign 13." in first, "Campaign 0." in first, "Campaign 0." in second) == (True, False, True)
-    assert (await dashboard.get("/?page=3"))[0] == 404
-
-
 async def test_what_an_operator_changes_here_takes_a_tick_is_counted_and_logged(dashboard, monkeypatch):
     campaign = await dashboard.publish(people=5)
     assert (await dashboard.act(campaign, "train", anyway="yes"))[0] == 303
@@ -207,7 +247,7 @@ async def test_what_an_operator_changes_here_takes_a_tick_is_counted_and_logged(
         assert (life.closed is None, life.sealed is None) == (status == "open", status != "sealed")
     status, text = await dashboard.act(campaign, "reopen", sure="yes")
     assert (status, "its ids are gone" in text) == (409, True)
-    assert f'action="/campaigns/{campaign.id}/reopen"' not in await dashboard.page(campaign)
+    assert f'action="/campaigns/{campaign.id}/reopen"' not in await dashboard.page(campaign, "/settings")
     await dashboard.send("/tokens", {"name": "n", "scope": "relay"})
     await dashboard.send("/tokens/revoke", {"name": "n", "sure": "yes"})
     async with dashboard.session.get(dashboard.operations + "/metrics") as answer:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.dashboard.drawing.words import number
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.rights import make_token
+from ldp_aggregator.service.words import number
 from ldp_aggregator.store.contract import utc_now
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
@@ -54,9 +54,9 @@ async def test_what_relays_vouched_for_is_stated_only_where_it_holds_for_every_r
     bodies = [encode_upload(perturb(campaign, RECORD, "yes"), campaign) for _ in range(2)]
     relay = {"Authorization": f"Bearer {dashboard.tokens['relay']}", "LDP-Relay-Batch": "500"}
     assert await dashboard.upload(campaign, bodies[0], **relay) == 200
-    assert "the least batch having" in await dashboard.page(campaign)
+    assert "the least batch having" in await dashboard.page(campaign, "/privacy")
     assert await dashboard.upload(campaign, bodies[1]) == 200
-    text = await dashboard.page(campaign)
+    text = await dashboard.page(campaign, "/privacy")
     assert "the least batch having" not in text
     assert "at least 1 of 2 reports came otherwise" in text
 
@@ -65,11 +65,13 @@ async def test_shares_within_a_class_are_on_the_page_with_their_intervals_or_unk
     campaign = await dashboard.publish(people=900)
     text = await dashboard.page(campaign)
     cells = conditional_table(estimate(campaign, await dashboard.store.tally(campaign.id)), "age").cells
-    for value, low, high in zip(cells.value, cells.low, cells.high, strict=True):
-        told = [f"{100 * number:.1f}\u00a0%".replace("-", "\u2212") for number in (value, low, high)]
-        assert f'<td class="num">{told[0]}</td><td class="num">{told[1]} to {told[2]}</td>' in text
+    shown = cells.value.size - len(campaign.label.classes)  # Nobody lacks an age.
+    for value, *ends in zip(cells.value[:shown], cells.low, cells.high, strict=False):
+        told = f"{100 * value:.1f}\u00a0%".replace("-", "\u2212")
+        low, high = (f"{100 * min(max(end, 0), 1):.1f}" for end in ends)
+        assert f'<td class="num">{told}</td><td class="num">{low} to {high}\u00a0%</td>' in text
     text = await dashboard.page(await dashboard.publish(people=6, privacy={"epsilon": 0.5}))
-    assert '<td class="num">–</td><td class="num">unknown</td>' in text
+    assert "Too few answers to draw anything" in text
     assert "nan" not in text
 
 
@@ -77,7 +79,8 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
     campaign = Campaign.compile(WARDS)
     await dashboard.store.create_campaign(campaign, federated=True)
     page = f"/campaigns/{campaign.id}"
-    assert "ε = 2.00 for the first share of a table" in (await dashboard.get(page))[1]
+    assert "ε = 2.00 for the first share of a table" in (await dashboard.get(f"{page}/privacy"))[1]
+    assert (await dashboard.get(f"{page}/learned"))[0] == 404
     text, token = make_token("north", "node", utc_now())
     await dashboard.store.add_token(token)
     for seed in range(2):
@@ -85,9 +88,9 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
         frame = pd.DataFrame({"ward": rng.choice(["a", "b"], 50)})
         share = node_statistics(campaign, frame, pd.Series(rng.choice(["a", "b"], 50)))
         assert await dashboard.store.put_share(campaign.id, "north", share) is None
-    model = json.loads((await dashboard.get(f"{page}/model"))[1])
+    model = json.loads((await dashboard.get(f"{page}/model.json"))[1])
     stated = model["training"]["guarantee"]
-    text = (await dashboard.get(page))[1]
+    text = (await dashboard.get(f"{page}/privacy"))[1]
     assert f"ε = {stated['epsilon']:.3g}" in text
     assert stated["epsilon"] > 2
     assert "drawn by lot" not in text
@@ -102,8 +105,7 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
         frame = pd.DataFrame({"ward": ["a", "b"] * (rows // 2)})
         share = node_statistics(campaign, frame, frame["ward"] if place else pd.Series(["b"] * rows))
         assert await dashboard.store.put_share(campaign.id, name, share) is None
-    text = (await dashboard.get(page))[1]
-    assert "ε = 2.00; 4.00 for the rows of 1\u00a0node" in text
+    assert "ε = 2.00; 4.00 for the rows of 1\u00a0node" in (await dashboard.get(f"{page}/privacy"))[1]
     for path in (page, "/federation"):
         text = (await dashboard.get(path))[1]
         assert re.search(r"<td>\w+ = \w[^<]*</td></tr>", text), "the parameter that is furthest from the others'"
@@ -112,17 +114,20 @@ async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_sh
 
 async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_server_looked(dashboard):
     campaign = await dashboard.publish(people=5)
-    text = await dashboard.page(campaign)
+    text = await dashboard.page(campaign, "/health")
     assert "<polyline" in text
     assert "reports, time in UTC" in text
-    await dashboard.publish(people=1, title="Hardly anybody")
-    assert "tells nothing yet" in (await dashboard.get("/"))[1], "a width beyond the whole range is no number"
+    few = await dashboard.publish(people=1, title="Hardly anybody")
+    assert "tells nothing yet" in await dashboard.page(few, "/health"), "a width beyond the whole range is no number"
+    text = (await dashboard.get("/"))[1]
+    assert 'class="spark"' in text
+    assert "Collecting: about " in text
 
 
 async def test_a_crowd_promises_both_numbers_on_every_page_that_has_one(dashboard):
     campaign = Campaign.compile(crowds.crowd_draft(issuer=None))
     await dashboard.store.create_campaign(campaign)
-    people, operators = await dashboard.people_page(campaign), await dashboard.page(campaign)
+    people, operators = await dashboard.people_page(campaign), await dashboard.page(campaign, "/privacy")
     for text, odds in ((people, ("2.72 to 1", "54.6 to 1")), (operators, ("ε = 1.00, δ = 1e-09", "ε = 4.00 in all"))):
         places = [text.index(one) for one in odds]
         assert places == sorted(places)

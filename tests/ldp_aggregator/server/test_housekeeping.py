@@ -18,6 +18,7 @@ from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, public_key, sign_directory
+from ldp_aggregator.service.verdicts import ServerFacts
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.clocks import Moment
 from ldp_aggregator.store.contract import unknown_campaign
@@ -216,7 +217,7 @@ async def test_each_open_campaign_is_named_that_no_directory_of_the_publishers_n
     assert await named() == {unsigned.id}
     metrics = Metrics()
     metrics.told.observed = await observed(store, settings)
-    assert metrics.readings().unsigned == [unsigned.id]
+    assert ServerFacts.of(metrics.readings().told, 0.0).unsigned == [unsigned.id]
     clock.step(9 * DAY + 1)
     assert await named() == {signed.id, unsigned.id}, "a directory that ended names nobody"
     settings = Settings(data=tmp_path)

@@ -89,7 +89,7 @@ def readme(session):
     (call,) = re.findall(r"^`(campaign\.classifier\(.*?\)\.predict\(.*?\))`", README, re.MULTILINE)
     assert eval(call, session.names) in ("yes", "no")
     session.names["device"].close()
-    assert "model version 1 from 2000 reports is published" in session.of("sh", -1)
+    assert "Model version 1 is published from 2,000 reports." in session.of("sh", -1)
 
 
 def projections(session):

@@ -1,20 +1,22 @@
 """What pages are put together from: sessions, figures, columns, numbers in words, samples. No server is needed."""
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from cells import SteppedClock
 
-from ldp_aggregator.dashboard.drawing import words
-from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.plots import (
     Bar,
+    Share,
     curve,
     interval_plot,
     nice_ticks,
     rates_plot,
+    shares_plot,
+    sparkline,
     standalone,
     tick_text,
 )
@@ -22,8 +24,8 @@ from ldp_aggregator.dashboard.page_sources import History
 from ldp_aggregator.dashboard.session import open_session, read_session
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.service import words
 from ldp_aggregator.service.drafts import draft_of, spread_header
-from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
 
 MOST_SAMPLES = 240
@@ -83,16 +85,15 @@ def drawn(bars, **more):
     return found
 
 
-def test_a_dot_stands_where_its_value_is_and_an_arrow_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
+def test_a_dot_stands_where_its_value_is_and_an_interval_ends_where_its_axis_does():
     found = drawn([Bar(None, "a", 0, 0.25, 0.0, 0.5)])
     ticks = {t.text: float(t.attrib["x"]) for t in found["text"] if t.attrib["class"] == "tick"}
     dot = float(found["circle"][0].attrib["cx"])
     assert dot == pytest.approx(ticks["0"] + 0.25 * (ticks["1"] - ticks["0"]), abs=0.1)
-    bars = [Bar(None, label, 0, 0.5, low, high) for label, low, high in (("a", 0, 1), ("b", -9, 1), ("c", -9, 9))]
-    found = drawn(bars, beyond=(-0.5, 1.5))
-    tips = [one.attrib["d"].split("L")[1].split()[1] for one in found["path"]]
-    rows = [one.attrib["y1"] for one in found["line"] if one.attrib["class"] == "mark0"]
-    assert tips == [rows[1], rows[2], rows[2]]
+    found = drawn([Bar(None, "a", 0, 0.5, -9, 9), Bar(None, "b", 0, 9, -9, 9)], beyond=(-0.5, 1.5))
+    ends = [(one.attrib["x1"], one.attrib["x2"]) for one in found["line"] if one.attrib["class"] == "mark0"]
+    assert ends == [("118.0", "346.0")] * 2
+    assert len(found["circle"]) == 1, "a dot beyond the axis is not drawn"
 
 
 def test_a_curve_needs_two_points_in_time():
@@ -146,17 +147,6 @@ def test_lies_move_an_interval_either_way_and_without_bound_they_move_it_over_al
     ], "nobody moves the third"
 
 
-def test_an_arrow_points_to_where_its_interval_goes_on_and_a_dot_beyond_the_axis_is_not_drawn():
-    found = drawn([Bar(None, "a", 0, 9.0, -9.0, 9.5)], beyond=(0.0, 1.0))
-    ends = [[float(point.split()[0]) for point in one.attrib["d"][1:].split("L")] for one in found["path"]]
-    assert ends == [[122.0, 118.0, 122.0], [342.0, 346.0, 342.0]]
-    assert "circle" not in found
-    assert "path" not in drawn([Bar(None, "a", 0, 0.5, 0.0, 1.0)]), "it ends at the axis' end"
-    assert "path" not in drawn([Bar(None, "a", 0, 0.5, -math.inf, 1.0)]), "of what is not known nothing is drawn"
-    found = drawn([Bar(None, "a", 0, 0.5, 0.2, 7.0)], beyond=(0.0, 1.0))
-    assert [tick.text for tick in found["text"] if tick.attrib["class"] == "tick"][-1] == "1"
-
-
 def test_the_name_of_a_group_stands_once_before_its_rows_and_long_ones_are_cut_where_they_end():
     bars = [
         Bar(group, "x" * 15 if group == "g" else "y" * 16, 0, 0.5, 0.4, 0.6) for group in ("g", "g", None, "h", "g")
@@ -165,6 +155,42 @@ def test_the_name_of_a_group_stands_once_before_its_rows_and_long_ones_are_cut_w
     cut = "y" * 14 + "…"
     assert rows == ["g", "x" * 15, "x" * 15, cut, "h", cut, "g", "x" * 15]
     assert drawn([Bar("z" * 49, "a", 0, 0.5, 0.4, 0.6)])["text"][-3].text == "z" * 47 + "…"
+
+
+def test_a_share_has_its_class_by_its_mark_and_lies_widen_it_by_a_band():
+    rows = [("0 to 25,000", [Share(0, 20, -5, 50), Share(1, 40, 30, 130, 5)]), ("more", [Share(2, 10, 0, 20)])]
+    found = {}
+    for element in ElementTree.fromstring(shares_plot(rows, title="<t>", most=60)).iter():
+        found.setdefault(element.attrib.get("class", ""), []).append(element)
+    ticks = {one.text: float(one.get("x")) for one in found["tick"]}
+    assert list(ticks) == [f"{share}\u00a0%" for share in (0, 20, 40, 60)]
+    lines = [(float(found[f"mark{n}"][0].get("x1")), float(found[f"mark{n}"][0].get("x2"))) for n in range(3)]
+    zero, twenty, _, sixty = ticks.values()
+    assert lines[0] == (zero, pytest.approx(zero + 2.5 * (twenty - zero), abs=0.1)), "no share is below 0"
+    assert lines[1][1] == sixty
+    shapes = [found[f"shape mark{n}"][0].get("d") for n in range(3)]
+    assert len({re.sub(r"[-\d. ]+", "", shape) for shape in shapes}) == 3, "marks differ without their colours"
+    [band] = found["reach"]
+    assert float(band.get("x")) == pytest.approx(zero + 1.25 * (twenty - zero), abs=0.1)
+    assert [one.text for one in found["name"]] == ["0 to 25,000", "more"]
+
+
+def test_a_sparkline_has_what_came_in_each_of_equal_times():
+    points = [
+        (NOW, 10),
+        (NOW + timedelta(hours=1), 10),
+        (NOW + timedelta(hours=23), 40),
+        (NOW + timedelta(hours=24), 100),
+    ]
+    bars = [one for one in ElementTree.fromstring(sparkline(points, title="<t>")) if one.tag.endswith("rect")]
+    heights = [float(one.get("height")) for one in bars]
+    assert heights == [1.0] * 23 + [24.0], "a line at the foot where nothing came"
+    assert [float(one.get("x")) for one in bars] == [4 * place for place in range(24)]
+    later = [(NOW, 0), (NOW + timedelta(hours=11), 30), (NOW + timedelta(hours=24), 90)]
+    heights = [float(one.get("height")) for one in ElementTree.fromstring(sparkline(later, title="t"))]
+    assert [height for height in heights if height > 1] == [12.0, 24.0]
+    for nothing in ([], points[:1], [(NOW, 1), (NOW, 2)], [(NOW, 1), (NOW + timedelta(days=1), 1)]):
+        assert sparkline(nothing, title="t") == ""
 
 
 def test_the_points_of_a_curve_of_rates_are_joined_from_the_left():
@@ -263,7 +289,7 @@ def test_what_columns_lack_is_said(columns, says):
 def test_words_never_promise_more_than_epsilon_does(epsilon):
     sure = int(words.even_odds(epsilon).removesuffix(" %"))
     assert sure / 100 >= math.exp(epsilon) / (1 + math.exp(epsilon)) - 1e-9
-    told = float(words.odds(epsilon).replace("\u202f", ""))
+    told = float(words.odds(epsilon).replace(",", ""))
     assert math.exp(epsilon) * (1 - 1e-9) <= told <= 1.01 * math.exp(epsilon)
     stated = words.loss(Guarantee(epsilon * 1.23456, 0.0, LOCAL_RELATION, ()))
     assert epsilon * 1.23456 <= float(stated.removeprefix("ε = ")) <= epsilon * 1.236
@@ -273,7 +299,7 @@ def test_numbers_have_their_sign_what_is_unknown_is_a_dash_and_a_bound_that_is_r
     assert words.percent(-0.0421) == "\u22124.2\u00a0%"
     assert words.percent(0.5) == "50.0\u00a0%"
     assert [words.counted(n, "report") for n in (0, 1, 2)] == ["0\u00a0reports", "1\u00a0report", "2\u00a0reports"]
-    assert words.number(1234567) == "1\u202f234\u202f567"
+    assert words.number(1234567) == "1,234,567"
     for unknown in (None, math.inf, math.nan):
         assert {words.percent(unknown), words.number(unknown), words.plain(unknown)} == {"–"}
     told = [words.upward(value) for value in (1.0, 0.1, 0.3, 2.0, 100.0, 0.7 + 0.1, 20.0855)]
@@ -311,8 +337,3 @@ def test_readings_are_what_the_metrics_counted():
     assert (readings.refusals, readings.requests) == ({"overloaded": 6}, {("/v1", "POST", "200"): 1})
     assert readings.campaigns == {"c": {("report", "wrong-width"): 4}}
     assert Metrics().readings().commit_quantile(0.5) is None
-
-
-def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
-    for document in ("{}", '{"training": null}', '{"training": {"published": 3, "reports": "x"}}', "[]"):
-        assert model_row(PublishedModel(1, document, NOW)).accuracy is None

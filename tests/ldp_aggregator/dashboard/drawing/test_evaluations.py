@@ -1,13 +1,10 @@
 """The plots of an evaluation round and their tables: every figure in its own place."""
 
-import json
-from datetime import datetime, timezone
 from xml.etree import ElementTree
 
 import pytest
 
-from ldp_aggregator.dashboard.drawing.evaluations import drawn, figure_text, model_row
-from ldp_aggregator.store.contract import PublishedModel
+from ldp_aggregator.dashboard.drawing.evaluations import confusion_of, drawn, figure_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 UNTOLD = {"value": None, "low": None, "high": None}
@@ -46,18 +43,25 @@ def test_recall_and_precision_stand_under_their_heads():
     rates = drawn(EVALUATED)[0]
     assert rates.heads == ("Class", "Share of people", "Recall", "Precision")
     assert rates.rows == (
-        ("no", "70.0\u00a0% (65.0 to 75.0)", "80.0\u00a0% (75.0 to 85.0)", "90.0\u00a0% (85.0 to 95.0)"),
-        ("yes", "30.0\u00a0% (25.0 to 35.0)", "60.0\u00a0% (55.0 to 65.0)", "–"),
+        (
+            "no",
+            "70.0\u00a0% (65.0 to 75.0\u00a0%)",
+            "80.0\u00a0% (75.0 to 85.0\u00a0%)",
+            "90.0\u00a0% (85.0 to 95.0\u00a0%)",
+        ),
+        ("yes", "30.0\u00a0% (25.0 to 35.0\u00a0%)", "60.0\u00a0% (55.0 to 65.0\u00a0%)", "–"),
     )
     assert dots(rates.plot) == pytest.approx([70, 30, 80, 60, 90], abs=0.1), "of what is not told no dot is drawn"
 
 
 def test_the_curve_is_of_the_second_class_and_of_points_that_are_told():
     roc = drawn(EVALUATED)[1]
-    assert roc.heads == ("Log odds above", "Of others said yes", "Of yes said so")
+    assert roc.heads == ("Limit, in log odds", "False alarms", "Found")
     assert [row[0] for row in roc.rows] == ["1.5", "-1", "0"]
-    assert [row[1:] for row in roc.rows[:1]] == [("10.0\u00a0% (5.0 to 15.0)", "60.0\u00a0% (40.0 to 80.0)")]
-    assert roc.says.startswith("Area under the curve: 82.0\u00a0% (77.0 to 87.0); 50 % is chance.")
+    assert [row[1:] for row in roc.rows[:1]] == [
+        ("10.0\u00a0% (5.0 to 15.0\u00a0%)", "60.0\u00a0% (40.0 to 80.0\u00a0%)")
+    ]
+    assert roc.says.startswith("Area under the curve: 82.0\u00a0% (77.0 to 87.0\u00a0%); 50 % is a coin.")
     parts = ElementTree.fromstring(roc.plot)
     assert len(list(parts.iter(f"{SVG}circle"))) == 2
     [first, _] = [one for one in parts.iter(f"{SVG}line") if one.get("class") == "mark0"]
@@ -65,8 +69,8 @@ def test_the_curve_is_of_the_second_class_and_of_points_that_are_told():
     side = grid[-1] - grid[0]
     assert (float(first.get("y1")) - float(first.get("y2"))) / side == pytest.approx(0.4, abs=0.01), "of the yes"
     assert [one.text for one in parts.iter() if one.get("class") == "axis"] == [
-        "% of yes said so",
-        "% of others said to be yes",
+        "% found",
+        "% false alarms",
     ]
 
 
@@ -74,11 +78,22 @@ def test_calibration_shows_what_was_measured_of_what_is_claimed():
     calibration = drawn(EVALUATED)[2]
     assert calibration.heads == ("Claims yes", "Of people", "Measured")
     assert calibration.rows == (
-        ("0 to 25 %", "60.0\u00a0% (55.0 to 65.0)", "10.0\u00a0% (5.0 to 15.0)"),
-        ("25 to 100 %", "40.0\u00a0% (35.0 to 45.0)", "75.0\u00a0% (70.0 to 80.0)"),
+        ("0 to 25 %", "60.0\u00a0% (55.0 to 65.0\u00a0%)", "10.0\u00a0% (5.0 to 15.0\u00a0%)"),
+        ("25 to 100 %", "40.0\u00a0% (35.0 to 45.0\u00a0%)", "75.0\u00a0% (70.0 to 80.0\u00a0%)"),
     )
     assert dots(calibration.plot) == pytest.approx([10, 75], abs=0.1)
     assert "% who are yes" in calibration.plot
+
+
+def test_confusion_is_of_people_by_what_is_said_and_what_they_are():
+    told = {**EVALUATED, "confusion": [[figure(0.6), figure(0.1)], [UNTOLD, figure(0.2, 0.1)]]}
+    found = confusion_of(told)
+    assert (found.classes, found.most) == (["no", "yes"], 600)
+    assert found.rows == [
+        ("no", [(600, "550 to 650"), (100, "50 to 150")]),
+        ("yes", [(None, ""), (200, "100 to 300")]),
+    ]
+    assert confusion_of({**EVALUATED, "confusion": []}) is None
 
 
 def test_what_is_not_told_is_not_drawn():
@@ -86,17 +101,3 @@ def test_what_is_not_told_is_not_drawn():
     assert [one.key for one in drawn(EVALUATED)] == ["rates", "roc", "calibration"]
     assert drawn({**EVALUATED, "area": None})[1].says.startswith("Area under the curve: –;")
     assert figure_text(UNTOLD) == "–"
-
-
-@pytest.mark.parametrize(
-    "training",
-    [
-        "",
-        [],
-        {"expected": {"majority": True}},
-        {"reports": "9", "guarantee": 5, "evaluated": {"accuracy": {"value": "x"}}},
-    ],
-)
-def test_of_a_document_that_says_less_less_is_read(training):
-    row = model_row(PublishedModel(3, json.dumps({"training": training}), datetime(2027, 1, 1, tzinfo=timezone.utc)))
-    assert (row.version, row.reports, row.epsilon, row.accuracy, row.majority, row.best) == (3, *[None] * 5)

@@ -1,6 +1,5 @@
 """From counts to figures: every number of a table is the one that it is said to be, and no other's."""
 
-import json
 import math
 from datetime import datetime, timezone
 from xml.etree import ElementTree
@@ -9,17 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from drafts import draft, number, text
-from markupsafe import Markup
 
 from ldp_aggregator import Tally
 from ldp_aggregator.dashboard.drawing import learned_features as figures
-from ldp_aggregator.dashboard.drawing.evaluations import model_row
 from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure, Row
 from ldp_aggregator.dashboard.drawing.plots import Line
-from ldp_aggregator.dashboard.page_sources import Refused
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.learning.series import series_of
-from ldp_aggregator.store.contract import PublishedModel
 from ldp_protocols import Campaign
 from ldp_simulations import simulate
 
@@ -115,14 +110,35 @@ def test_the_bits_that_a_feature_tells(classes, shares, bits):
     assert figures._bits(np.array(classes), np.array(shares, dtype=float)) == pytest.approx(bits, abs=1e-6)
 
 
-def test_a_bar_is_of_its_class_and_what_lies_move_without_bound_has_none():
-    bars = figures._bars(
-        [Row("v", "b", 0.5, 0.4, 0.3, 0.6, math.inf), Row(None, "a", 0.1, 0.1, 0, 0.2, 0.05)], "ab", 100
-    )
-    assert [(bar.group, bar.label, bar.mark, bar.value, bar.low, bar.high, bar.reach) for bar in bars] == [
-        ("v", "b", 1, 50, 30, 60, None),
-        (None, "a", 0, 10, 0, 20, 5),
+def test_a_share_is_of_its_class_in_percent_and_lies_move_it_by_all_of_it_at_most():
+    share = figures._share(Row("v", "b", 0.5, 0.4, 0.3, 0.6, math.inf), "ab")
+    assert (share.mark, share.value, share.low, share.high, share.reach) == (1, 50, 30, 60, 100)
+    assert figures._share(Row("v", "d", 0.5, 0.4, 0.3, 0.6, 0.05), "abcd").mark == 0, "so many are told by their rows"
+
+
+def figure(key, *shares, n=9, more=None, classes="ab"):
+    rows = [Row(f"v{place}", name, share, share, 0, share, 0) for place, share in enumerate(shares) for name in classes]
+    return FeatureFigure(key, key, "", "share of the class", n, tuple(rows), more=more)
+
+
+def test_all_shares_of_a_page_are_drawn_on_one_axis_and_what_tells_too_little_is_not_drawn():
+    shown = [figure("x", 0.2, 0.55), figure("y", 0.1), figure("few", 0.9, more=100), figure("none", 0.9, n=0)]
+    plots = figures.draw(shown, "ab")
+    assert list(plots) == ["x", "y"]
+    ticks = [
+        [one.text for one in ElementTree.fromstring(plot).iter() if one.get("class") == "tick"]
+        for plot in plots.values()
     ]
+    assert ticks[0] == ticks[1] == [f"{share}\u00a0%" for share in (0, 20, 40, 60)]
+    assert figures.draw([figure("x", 0.2, classes="abcd")], "abcd") == {}, "so many classes have a table of shades"
+
+
+def test_of_many_values_the_most_frequent_are_drawn_in_their_order_and_a_cell_is_darker_the_more_it_holds():
+    many = figure("x", *(place / 100 for place in range(1, 15)))
+    assert [value for value, _ in many.by_value()] == [f"v{place}" for place in range(2, 14)]
+    assert figures.highest_cell([many, figure("y", 0.6)]) == 0.6
+    assert [figures.shade(share, 0.6) for share in (0, 0.09, 0.11, 0.6, 0.9, math.nan)] == [0, 0, 1, 5, 5, 0]
+    assert figures.shade(0.0, 0.0) == 0
 
 
 SERIES = Campaign.compile(
@@ -145,13 +161,28 @@ def test_windows_without_answers_are_left_out_of_the_mean_and_have_no_dot():
         for question in range(per_window):
             tally.n[window * per_window + question] = one.n[question]
             tally.counts[window * per_window + question][:] = one.counts[question]
-    drawn = figures.over_time(SERIES, tally)
-    assert [(one.name, one.devices, one.of_the_mean) for one in drawn.windows] == [
-        ("1, from 2026-01-01 00:00", 99, 0.5),
-        ("3, from 2026-01-03 00:00", 297, 1.5),
+    found = figures.shown_series(SERIES, tally)
+    drawn = figures.over_time(SERIES, tally, found, datetime(2026, 1, 3, 12, tzinfo=timezone.utc), "sky")
+    assert [(one.name, one.devices, one.of_the_mean, one.is_running) for one in drawn.windows] == [
+        ("1, from 2026-01-01 00:00", 99, 0.5, False),
+        ("3, from 2026-01-03 00:00", 297, 1.5, True),
     ]
-    tables = {one.title: one for one in drawn.drawn}
-    grey = {name: float(tables[f"sky and ill = {name}"].rows[2][2].split(" %")[0]) for name in ("yes", "no")}
+    head, says = drawn.now
+    assert head.startswith("“yes” at ")
+    assert "in the last finished window, 2026-01-02 00:00 to 2026-01-03 00:00 UTC; " in says
+    assert [one.rows[2][0] for one in drawn.drawn] == ["2026-01-03 00:00 (running)"] * 3
+    assert [one.heads for one in drawn.drawn] == [
+        ["Window from", "yes"],
+        ["Window from", "blue", "grey"],
+        ["Window from", "blue", "grey"],
+    ]
+    assert "its dots are hollow" in drawn.drawn[0].says
+    later = figures.over_time(SERIES, tally, found, NOW)
+    assert len(later.drawn) == 1, "features are drawn where they are asked for"
+    assert "2026-01-03 00:00 to 2026-01-04 00:00 UTC" in later.now[1]
+    assert "hollow" not in later.drawn[0].plot
+    tables = {one.title.rpartition(" ")[2]: one for one in drawn.drawn}
+    grey = {name: float(tables[name].rows[2][2].split("\u00a0%")[0]) for name in ("yes", "no")}
     assert grey["yes"] == pytest.approx(33, abs=6)
     assert grey["no"] == pytest.approx(0, abs=6)
     for one in series_of(SERIES, tally, 512):
@@ -168,62 +199,14 @@ def test_windows_without_answers_are_left_out_of_the_mean_and_have_no_dot():
 def test_the_most_frequent_values_are_drawn_in_the_order_of_their_declaration():
     def figure(*largest):
         lines = [Line(f"v{n}", [most / 2, most], [0, 0], [1, 1], [0, 0]) for n, most in enumerate(largest)]
-        return figures._figure("key", "t", lines)
+        return figures._figure(SERIES.windows, NOW, "key", "t", lines)
 
     made = figure(0.3, 0.01, 0.02, 0.5, 0.04, 0.05, 0.06)
-    assert made.heads == ["Window", "v0", "v2", "v3", "v4", "v5", "v6"]
+    assert made.heads == ["Window from", "v0", "v2", "v3", "v4", "v5", "v6"]
     assert made.says == "The 6 most frequent of 7 values."
     assert figure(*[0.1] * 6).says == ""
-    assert figures._figure("key", "t", [Line("v", [0.1], [0], [1], [0])], "A jump.").says == "A jump."
-    assert made.rows[0][:2] == ["1", "15.0 % (0.0 % to 100.0 %)"]
-    assert [figures._percent(share) for share in (-0.1, 0.1234, 1.2)] == ["0.0 %", "12.3 %", "100.0 %"]
-
-
-def refused(number, code="wrong-width"):
-    return Refused("report", code, number, "why")
-
-
-def test_of_few_reports_one_may_be_refused_and_what_keeps_a_campaign_is_told_before_all_else():
-    assert figures.health("open", 3, [refused(1)], 0.1, "").text == "Healthy"
-    assert figures.health("open", 3, [refused(1), refused(1)], 0.1, "").text == "Look at what was refused"
-    answer = figures.health("closed", 3, [refused(9)], 0.1, "the disk is full")
-    assert (answer.mood, answer.text, answer.says) == ("bad", "Not counted", "the disk is full")
-    assert "too few to tell anything yet" in figures.health("open", 3, [], 1.0, "").says
-    assert "enough for ± 99.9 points" in figures.health("open", 3, [], 0.999, "").says
-
-
-def row(**training):
-    return model_row(PublishedModel(1, json.dumps({"training": training}), NOW))
-
-
-def test_the_latest_model_is_told_of_as_far_as_its_document_goes():
-    best = {"feature": "age", "low": 0.7, "high": 0.9}
-    latest = row(expected={"best_feature": best})
-    answer = figures.quality([latest, row(evaluated={"accuracy": {"value": 0.8, "low": 0.75, "high": 0.85}})])
-    assert (answer.mood, answer.text) == ("good", "70.0\u00a0% to 90.0\u00a0%"), "that it is useless is not said"
-    svg = "{http://www.w3.org/2000/svg}"
-    parts = ElementTree.fromstring(answer.plot)
-    ticks = {one.text: float(one.get("x")) for one in parts.iter(f"{svg}text") if one.get("class") == "tick"}
-    [dot] = [float(one.get("cx")) for one in parts.iter(f"{svg}circle")]
-    assert dot == pytest.approx(ticks["0"] + 0.8 * (ticks["100"] - ticks["0"]), abs=0.2), "in the middle"
-    for lacking in ("low", "high"):
-        assert figures.quality([row(expected={"best_feature": {**best, lacking: None}})]).text == "Unknown"
-        assert figures.quality([row(expected={"best_feature": {**best, lacking: True}})]).text == "Unknown"
-
-
-def prior(n, moved):
-    rows = tuple(Row(None, name, 0.5, 0.5, 0.4, 0.6, value) for name, value in zip("ab", moved, strict=True))
-    return FeatureFigure("prior", "t", "", "share", n, rows, Markup(""))
-
-
-def test_lies_move_the_classes_by_the_most_and_what_came_twice_differently_alone_is_a_conflict():
-    found = [refused(3), refused(2, "conflicting-report"), refused(4, "conflicting-report")]
-    answer = figures.lies(5, 500, [prior(500, (0.01, 0.034))], found)
-    assert (answer.mood, answer.text) == ("look", "± 3.4 points")
-    assert answer.says.startswith("5\u00a0liars of 500\u00a0devices can have moved")
-    assert answer.says.endswith("6\u00a0reports came twice, differently.")
-    answer = figures.lies(1, 100, [prior(100, (0.01, 0.034))], found[:1])
-    assert answer.mood == "good"
-    assert answer.says.endswith(" Nothing came twice with another answer.")
-    for devices, told in ((100, prior(0, (0.01, 0.01))), (0, prior(9, (0.01, 0.01))), (100, prior(9, (0.1, math.inf)))):
-        assert figures.lies(1, devices, [told], []).text == "Nothing to move yet"
+    one = [Line("v", [0.1], [0], [1], [0])]
+    assert figures._figure(SERIES.windows, NOW, "key", "t", one, "A jump.").says == "A jump."
+    assert made.rows[0][:2] == ["2026-01-01 00:00", "15.0\u00a0% (0.0 to 100.0\u00a0%)"]
+    told = [figures._told(share, -0.2, 1.3) for share in (-0.1, 0.1234, 1.2)]
+    assert told == [f"{share}\u00a0% (0.0 to 100.0\u00a0%)" for share in (0.0, 12.3, 100.0)]

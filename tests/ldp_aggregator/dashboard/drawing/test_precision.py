@@ -8,7 +8,14 @@ import pytest
 from drafts import draft, number, text
 
 from ldp_aggregator import Tally
-from ldp_aggregator.dashboard.drawing.precision import expected_widths, precisions, reaches, worst
+from ldp_aggregator.dashboard.drawing.precision import (
+    devices_of,
+    expected_widths,
+    more_devices,
+    precisions,
+    reaches,
+    widest,
+)
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_protocols import Campaign
 
@@ -16,21 +23,37 @@ LABEL = {"name": "ill", "classes": ["yes", "no"]}
 CAMPAIGN = Campaign.compile(draft(text("sky", "blue", "grey"), number("age", 0, 100), label=LABEL))
 
 
-def test_the_worst_question_is_one_about_shares_and_unknown_where_any_of_them_is():
-    expected = precisions(CAMPAIGN, 1_000)
-    shares = [one.expected for one in expected if one.is_share]
-    others = [one.expected for one in expected if not one.is_share]
-    assert min(others) > 0
-    raised = [replace(one, expected=9.0) if not one.is_share else one for one in expected]
-    assert worst(raised, reached=False) == max(shares)
-    assert worst([one for one in raised if not one.is_share], reached=False) == 9.0, "where no question is about shares"
-    assert worst(expected, reached=True) is None, "nothing was reached"
-    told = [replace(one, reached=0.5 + place / 10) for place, one in enumerate(expected)]
+def test_the_widest_is_of_a_question_about_shares_and_unknown_where_any_of_them_is():
+    found = precisions(CAMPAIGN, 1_000)
+    assert widest(found) == widest([]) == math.inf, "nothing was reached"
+    told = [replace(one, reached=0.5 + place / 10 + 9 * (not one.is_share)) for place, one in enumerate(found)]
     first, second = (one for one in told if one.is_share)
-    assert worst(told, reached=True) == second.reached > first.reached
-    for unknown in (None, math.inf):
-        assert worst([replace(first, reached=unknown), second], reached=True) is None
-    assert worst([], reached=True) is None
+    assert widest(told) == second.reached > first.reached
+    others = [one for one in told if not one.is_share]
+    assert widest(others) == max(one.reached for one in others), "where no question is about shares"
+    assert widest([replace(first, reached=None), second]) == math.inf
+
+
+def test_so_many_more_devices_narrow_an_interval_to_one_that_is_shown():
+    assert more_devices(CAMPAIGN, 900, 0.25) is None
+    assert more_devices(CAMPAIGN, 900, 0.5) == 3 * 900
+    assert more_devices(CAMPAIGN, 900, 7.0) == 15 * 900, "no share is known worse than not at all"
+    assert more_devices(CAMPAIGN, 1, 0.2501) == 1
+    (expected,) = expected_widths(CAMPAIGN, [1_000])
+    for devices in (0, 3):
+        assert more_devices(CAMPAIGN, devices, math.inf) == math.ceil(1_000 * (expected / 0.25) ** 2 - devices)
+
+
+@pytest.mark.parametrize(("answers", "devices"), [("one", 70), ("all", 40)])
+def test_who_answers_all_groups_is_one_device(answers, devices):
+    """Of the groups of the classes and of two features the one that most devices answered."""
+    label = {"name": "y", "classes": ["a", "b"]}
+    asked = draft(text("u", "0", "1"), text("v", "0", "1"), label=label)
+    campaign = Campaign.compile({**asked, "privacy": {"epsilon": 4.0, "answers": answers}})
+    tally = Tally(campaign)
+    for question, n in zip(campaign.questions, (10, 40, 20), strict=True):
+        tally.add(question.index, n, np.zeros(question.domain_size, dtype=np.int64))
+    assert devices_of(campaign, tally) == devices
 
 
 def test_what_was_reached_is_the_half_width_of_the_average_cell_and_none_without_reports():

@@ -3,9 +3,11 @@
 import math
 
 import pytest
+from drafts import draft, number, text
 
-from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
+from ldp_aggregator.service import words
+from ldp_protocols import Campaign
 
 
 @pytest.mark.parametrize(
@@ -15,11 +17,11 @@ from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
         (math.nan, "–"),
         (math.inf, "–"),
         (0, "0"),
-        (12345, "12\u202f345"),
+        (12345, "12,345"),
         (-0.0123, "−0.0123"),
-        (1234.5, "1\u202f234"),
-        (9000000.0, "9\u202f000\u202f000"),
-        (-9000000.0, "−9\u202f000\u202f000"),
+        (1234.5, "1,234"),
+        (9000000.0, "9,000,000"),
+        (-9000000.0, "−9,000,000"),
         (10000000.0, "1e+07"),
         (9.9e-05, "9.9e-05"),
     ],
@@ -73,3 +75,22 @@ def test_what_an_even_guess_becomes(epsilon, text):
 @pytest.mark.parametrize(("text", "told"), [("a b", "A b."), ("A b.", "A b."), ("", ".")])
 def test_a_sentence(text, told):
     assert words.sentence(text) == told
+
+
+def test_bins_of_a_number_read_as_ranges_and_values_as_they_are():
+    campaign = Campaign.compile(
+        draft(number("income", -5, 20_000, bins=2, missing=True), number("age"), text("sky", "blue", "grey"))
+    )
+    income, age, sky = campaign.features
+    assert words.cells(income) == ("−5 to 9,997.5", "9,997.5 to 20,000", "missing")
+    assert words.cells(age) == age.cell_names
+    assert words.cells(sky) == ("blue", "grey")
+
+
+def test_what_is_roughly_known_is_told_to_two_digits_and_no_smaller():
+    assert [words.about(value) for value in (1, 99, 101, 1_499, 15_001)] == [
+        *("about 1", "about 99", "about 110", "about 1,500", "about 16,000"),
+    ]
+    assert words.interval(-0.1, 1.2) == "0.0 to 100.0\u00a0%"
+    assert words.interval(0.123, 0.4567) == "12.3 to 45.7\u00a0%"
+    assert (words.bits(0.234), words.bits(0.004)) == ("0.23\u00a0bits", "below 0.01\u00a0bits")
