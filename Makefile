@@ -269,8 +269,7 @@ $(DOCS)/.installed: docs/site/requirements.txt
 	@touch $@
 
 docs: $(INSTALLED) $(DOCS)/.installed
-	@mkdir -p build
-	$(BIN)/python docs/site/commands.py > build/commands.md
+	$(BIN)/python docs/site/reference.py build/reference
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 	$(BIN)/python $(PYTEST) 6 -q tests/pages/test_site.py
 

@@ -17,7 +17,9 @@ def main() -> None:
     for question in estimates["questions"]:
         print(f"{question['feature'] or 'the label alone'}: {question['n']} reports by {question['mechanism']}")
         for cell in question["cells"]:
-            name = " and ".join(str(part) for part in (cell["value"], cell["class"]) if part is not None)
+            name = " and ".join(
+                str(part) for part in (cell["value"], cell.get("class"), cell.get("other_value")) if part
+            )
             # A share is unbiased before it is processed: with few reports it may lie below 0, and so may its interval.
             print(f"  {name:30} {cell['estimate']:7.3f}   from {cell['low']:.3f} to {cell['high']:.3f}")
 

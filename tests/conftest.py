@@ -1,7 +1,6 @@
 """What all tests share: the benchmark tables, copies of public UCI datasets kept outside the repository; hypothesis."""
 
 import gc
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -59,13 +58,15 @@ def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def uci_folder() -> Path:
-    """The folder with ``datasets.json`` and the tables; skips where there is none, or one of its tables is missing."""
+    """The folder with the tables; skips where one of those of UCI is missing."""
+    from ldp_simulations.benchmarks import files_of  # Here, for environments without it.
+
     configured = os.environ.get(DATA_VARIABLE)
     folder = Path(configured) if configured else Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not (folder / "datasets.json").is_file():
-        pytest.skip(f"no datasets.json in {folder}; set {DATA_VARIABLE} to the folder of the UCI tables")
-    described = json.loads((folder / "datasets.json").read_text(encoding="utf-8"))["datasets"].values()
-    named = [entry["file"] for one in described for entry in one["files"]]
-    if absent := [name for name in named if not (folder / name).is_file()]:
-        pytest.skip(f"datasets.json in {folder} names {', '.join(absent)}, which is not there")
+    named = [file["file"] for _, file in files_of()]
+    if absent := [name for name in named if "/" not in name and not (folder / name).is_file()]:
+        pytest.skip(
+            f"no UCI tables in {folder}: {', '.join(absent)} missing; 'ldp-simulate data check {folder}' says where "
+            f"each is from, and {DATA_VARIABLE} names another folder"
+        )
     return folder

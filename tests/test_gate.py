@@ -23,7 +23,7 @@ def test_is_skipped():
     pytest.skip("no compiler")
 
 def test_has_no_tables():
-    pytest.skip("no datasets.json in the folder")
+    pytest.skip("no UCI tables in the folder")
 
 @pytest.mark.xfail(reason="known")
 def test_is_expected_to_fail():

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "plan": ("plan", "standard errors and devices needed, from a draft; prints a table"),
     "series": ("series", "one loss for life over many windows: prints the errors of every way to spend it"),
     "draft": ("tables", "derive a draft from a table; prints it, and what in it must be replaced"),
+    "data": ("data", "the benchmarks' tables: check a folder of them"),
     "reproduce": (
         "reproduce",
         "reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",

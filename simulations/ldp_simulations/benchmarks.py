@@ -1,7 +1,7 @@
 """Tables that are known, with public bounds: the benchmarks beside a checkout, and the demonstration's.
 
-The benchmarks' drafts come from ``datasets.json``, their people from the files, in the folder ``LDP_BAYES_DATA`` or
-``../shared/data`` seen from the checkout. They are not part of the project.
+The benchmarks' drafts come from ``datasets.json`` here, their people from the files that it names, in the folder
+``LDP_BAYES_DATA`` or ``../shared/data`` seen from the checkout. The files are not part of the project.
 
 The demonstration asks: is a lump malignant? Ten measurements of cell nuclei, Wisconsin diagnostic data. scikit-learn
 ships the table (569 people; Street, Wolberg, Mangasarian 1993), so nothing is downloaded.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,10 @@ from ldp_simulations.tables import Source, Table, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
 CLASS: Final = "class"
-UNEVEN: Final = "uneven"
+DATASETS: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("datasets.json").read_text(encoding="utf-8"))
+"""Every data set by its name: title, source, terms, files with their SHA-256 (as they are, and unpacked), classes,
+and its columns in order. ``values`` and ``domain`` are public; ``observed_values`` are those that occur, where some do
+not."""
 
 ORDERED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "car": {
@@ -48,37 +51,34 @@ def uci_folder() -> Path:
     """The folder of the tables. Raises TableError, saying what would be right, where there is none."""
     configured = os.environ.get(FOLDER_VARIABLE)
     folder = Path(configured) if configured else Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not (folder / "datasets.json").is_file():
-        raise TableError(f"{folder}: no datasets.json; set {FOLDER_VARIABLE} to the folder of the UCI tables")
+    if not folder.is_dir():
+        raise TableError(f"{folder}: no such folder; set {FOLDER_VARIABLE} to that of the tables")
     return folder
 
 
-def _described(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "datasets.json").read_text(encoding="utf-8"))["datasets"]
-    return found
-
-
-def folder_of(name: str) -> Path:
-    """The folder of a data set: that of the tables, or the one in it of those whose classes are uneven."""
-    folder = uci_folder()
-    folders = [one for one in (folder, folder / UNEVEN) if (one / "datasets.json").is_file()]
-    for one in folders:
-        if name in _described(one):
-            return one
-    known = sorted(known for one in folders for known in _described(one))
-    raise TableError(f"{name}: not one of the data sets {', '.join(known)}")
+def files_of(*names: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each file of these data sets, or of all, behind its data set's name."""
+    for name in names or DATASETS:
+        for file in description_of(name)["files"]:
+            yield name, file
 
 
 def description_of(name: str) -> Mapping[str, Any]:
-    """The entry of a data set in ``datasets.json``."""
-    found: Mapping[str, Any] = _described(folder_of(name))[name]
+    """The entry of a data set in ``datasets.json``. Raises TableError for one that it does not have."""
+    if name not in DATASETS:
+        raise TableError(f"{name}: not one of the data sets {', '.join(sorted(DATASETS))}")
+    found: Mapping[str, Any] = DATASETS[name]
     return found
 
 
 def people_of(name: str, draft: Mapping[str, Any]) -> Table:
-    """The rows of all files of a data set, typed as the draft says."""
-    folder = folder_of(name)
-    parts = [read_csv(folder / entry["file"]) for entry in description_of(name)["files"]]
+    """The rows of all files of a data set, typed as the draft says. Raises TableError where one is missing."""
+    folder, parts = uci_folder(), []
+    for _, file in files_of(name):
+        path = folder / file["file"]
+        if not path.is_file():
+            raise TableError(f"{path}: no such file; 'ldp-simulate data check {folder}' says where each is from")
+        parts.append(read_csv(path))
     campaign = compile_draft(json.dumps(draft).encode(), toml=False)
     return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)
 
@@ -118,7 +118,7 @@ def _feature(
     elif numeric and all(value.isdigit() for value in values):
         low, high = min(map(int, values)), max(map(int, values))
     else:
-        seen = [str(value) for value in column["observed_values"]]
+        seen = [str(value) for value in column.get("observed_values", values)]
         # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
         listed = seen if observed and len(seen) > 1 else values
         held = [value for value in order if value in listed]

@@ -1,6 +1,5 @@
 """A draft from a table says loudly what it took from the data."""
 
-import json
 from contextlib import nullcontext
 
 import numpy as np
@@ -11,7 +10,7 @@ from drafts import number, text
 from ldp_aggregator.trainers.reading import TableError, read_csv
 from ldp_aggregator.trainers.table_drafts import draft_from_table, round_bounds
 from ldp_protocols import Campaign
-from ldp_simulations.benchmarks import FOLDER_VARIABLE, ORDERED, draft_of
+from ldp_simulations.benchmarks import DATASETS, ORDERED, draft_of
 from ldp_simulations.tables import as_texts
 
 ROWS = 40
@@ -178,7 +177,6 @@ def ordered_in(draft):
     return {feature["name"] for feature in draft["features"] if feature.get("ordered")}
 
 
-@pytest.mark.usefixtures("uci_folder")
 @pytest.mark.parametrize("observed", [False, True])
 @pytest.mark.parametrize("name", ["car", "mushroom", "adult", "connect4"])
 def test_the_features_that_the_documentation_orders_are_ordered_and_no_others(name, observed):
@@ -197,13 +195,10 @@ def test_the_features_that_the_documentation_orders_are_ordered_and_no_others(na
         (["low", "med", "high", "unknown"], ["low", "med", "high"], False, False),
     ],
 )
-def test_a_feature_is_ordered_only_where_its_values_are_listed_so(
-    values, seen, observed, ordered, tmp_path, monkeypatch
-):
+def test_a_feature_is_ordered_only_where_its_values_are_listed_so(values, seen, observed, ordered, monkeypatch):
     columns = [{"name": "safety", "kind": "categorical", "values": values, "observed_values": seen}]
     car = {"title": "Car", "classes": ["no", "yes"], "columns": columns}
-    (tmp_path / "datasets.json").write_text(json.dumps({"datasets": {"car": car}}), encoding="utf-8")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setitem(DATASETS, "car", car)
     draft = draft_of("car", observed=observed)
     assert ordered_in(draft) == ({"safety"} if ordered else set())
 
@@ -212,11 +207,10 @@ def test_a_feature_is_ordered_only_where_its_values_are_listed_so(
     ("seen", "listed"),
     [(["low"], ["low", "med", "high"]), (["low", "high"], ["low", "high"]), ([], ["low", "med", "high"])],
 )
-def test_a_column_that_is_constant_in_the_table_keeps_its_documented_values(seen, listed, tmp_path, monkeypatch):
+def test_a_column_that_is_constant_in_the_table_keeps_its_documented_values(seen, listed, monkeypatch):
     columns = [{"name": "safety", "kind": "categorical", "values": ["low", "med", "high"], "observed_values": seen}]
     car = {"title": "Car", "classes": ["no", "yes"], "columns": columns}
-    (tmp_path / "datasets.json").write_text(json.dumps({"datasets": {"car": car}}), encoding="utf-8")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setitem(DATASETS, "car", car)
     draft = draft_of("car", observed=True)
     assert draft["features"][0]["values"] == listed
     assert draft_of("car")["features"][0]["values"] == ["low", "med", "high"]

@@ -84,6 +84,7 @@ def browser():
         yield opened
 
 
+@pytest.mark.timeout(900)  # every page at six widths
 def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideways_scrolling(pages, address, browser):
     figures = 0
     for page in pages:

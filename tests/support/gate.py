@@ -11,7 +11,7 @@ import pytest
 VARIABLE = "LDP_BAYES_REQUIRED"
 
 ALLOWED = (
-    ("tests/", "no datasets.json in ", "the UCI tables are not part of the repository"),
+    ("tests/", "no UCI tables in ", "the UCI tables are not part of the repository"),
     ("tests/phones/", "build/swift is missing", "make swift fetches a compiler, and is the night's"),
     ("tests/", "this user mounts nothing", "a container may forbid it; full disks are tried all the same"),
     ("tests/phones/", "strace may not trace", "a container may forbid it"),

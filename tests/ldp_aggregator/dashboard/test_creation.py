@@ -47,7 +47,7 @@ async def test_a_draft_whose_gateways_key_is_not_here_is_published_on_the_word_t
     async with dashboards() as dashboard:
         status, page, _ = await dashboard.send("/campaigns/new", form)
         assert (status, await dashboard.store.campaigns()) == (400, [])
-        assert "nobody could open" in page
+        assert "nobody could open its answers" in page
         assert 'name="elsewhere"' in page
         plain = Campaign.compile({**draft, "title": "in the clear"})
         await dashboard.store.create_campaign(plain)

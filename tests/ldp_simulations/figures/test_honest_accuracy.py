@@ -6,7 +6,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from crowds import GATEWAY, ISSUER, PROMISE
 
+from ldp_aggregator.learning.training import Decoding, learn
+from ldp_protocols import Campaign
+from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.figures import figure, honest_accuracy
 from ldp_simulations.figures.honest_accuracy import (
@@ -103,3 +107,32 @@ def test_nobody_whom_a_trial_learns_from_is_held_out(monkeypatch):
     (most,) = learned_from
     assert most == round(0.8 * len(columns))
     assert held_out - {most} == {len(columns) - most}
+
+
+@pytest.mark.long  # seventeen tables, eight splits of each
+def test_a_model_of_a_crowd_of_twenty_thousand_is_about_as_accurate_as_one_without_noise():
+    """The sentence of docs/how-to/crowd.md and choose.md: (1, 1e-9), at most 4 locally."""
+    gaps = []
+    for name in DATASETS:
+        draft = {**honest_accuracy.draft_for(name, 1.0), "gateway": GATEWAY, "issuer": ISSUER}
+        campaign = Campaign.compile({**draft, "privacy": {"crowd": PROMISE, "most_local": 4}})
+        columns, values = honest_accuracy._people(name)
+        for seed in range(8):
+            order = np.random.default_rng([seed, 0]).permutation(len(columns))
+            cut = round(0.8 * len(order))
+            trained, held = order[:cut], order[cut : cut + 4000]
+            classes, truth, k = columns.classes[trained], columns.classes[held], columns.class_count
+            people = Columns(campaign, classes, {one: column[trained] for one, column in columns.features.items()})
+            model = learn([(campaign, simulate_counts(people, np.random.default_rng([seed, 7]), 20_000))], Decoding())
+            tables = [np.array(one.table) for one in model.model.likelihoods]
+            crowd = scores(np.array(model.model.prior), tables, values[held]).argmax(axis=1)
+            exact = [
+                np.bincount((values[trained, place] + 1) * k + classes, minlength=(feature.size + 1) * k)
+                for place, feature in enumerate(columns.campaign.asked)
+            ]
+            counts = [one.reshape(-1, k)[1:] + 1.0 for one in exact]
+            prior = np.bincount(classes, minlength=k) / len(classes)
+            without = scores(prior, [one / one.sum(axis=0) for one in counts], values[held]).argmax(axis=1)
+            gaps.append(np.mean(crowd == truth) - np.mean(without == truth))
+    assert len(gaps) == 17 * 8
+    assert np.mean(gaps) > -0.01
