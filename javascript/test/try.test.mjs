@@ -7,7 +7,18 @@ import { parseCampaign } from "../dist/document/campaign.js";
 import { checkCrowd } from "../dist/later/crowd.js";
 import { utf8 } from "../dist/bytes.js";
 import { hmac } from "../dist/exact/sha256.js";
-import { accuracy, afterAnswer, estimate, lawOf, learned, liarsMove, model, nearest, onAverage, sureness } from "../try/estimation.js";
+import {
+  accuracy,
+  afterAnswer,
+  estimate,
+  lawOf,
+  learned,
+  liarsMove,
+  model,
+  nearest,
+  onAverage,
+  sureness,
+} from "../try/estimation.js";
 import { answers, peopleOf } from "../try/population.js";
 import { alwaysTheSame, DEVICES, EPSILONS, peopleIn, truthIn } from "../try/start.js";
 import { page } from "../try/build.mjs";

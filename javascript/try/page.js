@@ -151,7 +151,10 @@ function show(source, tables) {
         "belief",
         `Had it sent ${heard.length} answers, each with new noise, the server would now give ${what} ${to} chances in 100. It began at ${from}. ${misled}${later}`,
       );
-      write("hint", "Bars: the average of 2,000 such devices. Dots: this one. So your device answers once, and never again.");
+      write(
+        "hint",
+        "Bars: the average of 2,000 such devices. Dots: this one. So your device answers once, and never again.",
+      );
       return;
     }
     const [heardWas, heardIs] = chances(first);

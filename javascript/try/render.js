@@ -102,13 +102,14 @@ export function shares(names, truth, cells) {
     const known = cells && Number.isFinite(cells.variance[i]);
     const marks = [rect("zero", x(0), x(0) + 0.002, 0, 26), rect("line", 0, 1, 12.5, 1)];
     // What lies beyond the scale is shown at its end.
-    if (known)
-      marks.push(rect("interval", Math.min(x(cells.low[i]), 0.97), Math.max(x(cells.high[i]), 0.03), 8, 10));
+    if (known) marks.push(rect("interval", Math.min(x(cells.low[i]), 0.97), Math.max(x(cells.high[i]), 0.03), 8, 10));
     marks.push(`<svg x="${percent(x(truth[i]))}" y="13" overflow="visible"><path class="true" d="M0-10v20"/></svg>`);
     if (known) marks.push(`<circle class="dot" cx="${percent(x(cells.value[i]))}" cy="13" r="5.5"/>`);
     const reach = known ? Math.max(cells.high[i] - cells.value[i], cells.value[i] - cells.low[i]) : 0;
     const digits = 100 * reach < 9.95 ? 1 : 0;
-    const [share, around] = known ? [cells.value[i], reach].map((one) => (100 * one).toFixed(digits).replace(/^-(?=0(\.0)?$)/, "")) : [];
+    const [share, around] = known
+      ? [cells.value[i], reach].map((one) => (100 * one).toFixed(digits).replace(/^-(?=0(\.0)?$)/, ""))
+      : [];
     const number = known ? `<b>${share}</b> <small>± ${around}</small>` : "<b>?</b>";
     return `<li><span class="name">${escaped(name)}</span>${track(26, ...marks)}<span class="num">${number}${HIDDEN(` of 100; in truth ${(100 * truth[i]).toFixed(1)}`)}</span></li>`;
   });

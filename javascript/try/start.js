@@ -22,7 +22,8 @@ export function truthIn(table, question) {
   return counts.map((one) => one / total);
 }
 
-export const guessWords = (epsilon) => `a guess of 50 in 100 can become ${inHundred(sureness(0.5, epsilon)[1])} at most`;
+export const guessWords = (epsilon) =>
+  `a guess of 50 in 100 can become ${inHundred(sureness(0.5, epsilon)[1])} at most`;
 
 const SURE = [
   ["Somebody with no idea", 0.5],
