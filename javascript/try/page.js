@@ -131,14 +131,14 @@ function show(source, tables) {
     document.querySelector('[data-act="answer"]').textContent = "Start as a new person";
     write("once", "A second answer? A real device would say No: it answers once.");
     if (refused) {
-      const average = onAverage(before, question, claimed, NUMBERS);
-      const own = NUMBERS.map((number) => heardOf(before, question, heard.slice(0, number))[claimed]);
-      draw("beliefs", render.rise(NUMBERS, average, own));
+      const uncertain = (share) => Math.min(share, 1 - 1e-9); // what rounds to 1 is not certain either
+      const average = onAverage(before, question, claimed, NUMBERS).map(uncertain);
+      const own = NUMBERS.map((number) => uncertain(heardOf(before, question, heard.slice(0, number))[claimed]));
       const end = average.at(-1);
-      const later =
-        end >= 0.9
-          ? "After about 50 answers it nearly always has you."
-          : `On average 50 answers bring it to ${render.inHundred(end)}: with so much noise it takes more.`;
+      const enough = NUMBERS.find((_, i) => average[i] >= 0.9);
+      const later = enough
+        ? `After ${enough > 1 ? `about ${enough} answers` : "one answer"} it nearly always has you.`
+        : `On average 50 answers bring it to ${render.inHundred(end)}: with so much noise it takes more.`;
       const misled =
         own.at(-1) < own[0]
           ? "Chance misled the server this time. "
