@@ -134,6 +134,7 @@ function show(source, tables) {
       const uncertain = (share) => Math.min(share, 1 - 1e-9); // what rounds to 1 is not certain either
       const average = onAverage(before, question, claimed, NUMBERS).map(uncertain);
       const own = NUMBERS.map((number) => uncertain(heardOf(before, question, heard.slice(0, number))[claimed]));
+      draw("beliefs", render.rise(NUMBERS, average, own));
       const end = average.at(-1);
       const enough = NUMBERS.find((_, i) => average[i] >= 0.9);
       const later = enough
