@@ -109,7 +109,7 @@ def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else _token(Path(options.token_file))
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
-    told = _Told(options.campaign_id)
+    told = _Told(options.campaign_id, options.url)
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -175,26 +175,27 @@ def _rule(relay: Relay, told: _Told) -> str | None:
     except TransportError as error:
         if error.status is not None and error.status < 500:
             raise
-        told.waiting(str(error))
+        told.waiting(error.code)
         return None
 
 
 class _Told:
     """Writes into the log why nothing can be forwarded, once for each reason, and that it goes on."""
 
-    def __init__(self, campaign_id: str) -> None:
-        self._campaign_id, self._problem = campaign_id, ""
+    def __init__(self, campaign_id: str, url: str) -> None:
+        self._campaign_id, self._url, self._problem = campaign_id, url, ""
 
     def waiting(self, reason: str) -> None:
         """For an aggregator that has not been reached yet."""
         if reason != self._problem:
-            LOG.warning("waiting for the aggregator", extra={"campaign": self._campaign_id, "reason": reason})
+            told = {"campaign": self._campaign_id, "reason": f"{reason} at {self._url}"}
+            LOG.warning("waiting for the aggregator", extra=told)
         self._problem = reason
 
     def __call__(self, event: Event) -> None:
         told = {"campaign": self._campaign_id, "reason": event.code or ""}
         if event.kind in ("dropped", "quarantined"):
-            LOG.error(f"reports are {event.kind}", extra=told)
+            LOG.error("reports are not forwarded", extra=told)
         elif event.kind == "sent" and self._problem:
             LOG.info("forwarding again", extra={"campaign": self._campaign_id})
         elif event.kind in ("retry", "problem") and self._problem != event.code:

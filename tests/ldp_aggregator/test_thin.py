@@ -115,8 +115,8 @@ def test_a_command_that_needs_them_says_so_in_a_line(thin, tmp_path):
     assert (helped.returncode, "learn a private model from a table" in helped.stdout) == (0, True)
 
 
-def locked(name="requirements.txt"):
-    """Name and version of every entry of one of the image's lock files, with its hashes."""
+def locked(name):
+    """Name and version of every entry of one of the images' lock files, with its hashes."""
     entries = re.split(r"\n(?=\S)", (ROOT / "deploy" / "image" / name).read_text().strip())
     found = {}
     for entry in entries:
@@ -125,20 +125,25 @@ def locked(name="requirements.txt"):
     return found
 
 
-def test_every_dependency_of_the_image_is_locked_with_hashes_and_none_that_trains_is_there():
+IMAGES = {"aggregator": ("serve", "postgres", "archive"), "issuer": ("serve", "issuer"), "relay": ()}
+"""The images, and the extras that each has."""
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_every_dependency_of_an_image_is_locked_with_hashes_and_none_that_trains_is_there(image):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    wanted = [line for name in ("serve", "postgres", "issuer") for line in extras[name] if "ldp-bayes" not in line]
-    found = locked()
-    for line in [*wanted, "msgpack>=1.1,<2", "uvloop"]:
+    wanted = [line for name in IMAGES[image] for line in extras[name] if "ldp-bayes" not in line]
+    found = locked(f"{image}.txt")
+    for line in [*wanted, "msgpack>=1.1,<2", *(["uvloop"] if image == "aggregator" else [])]:
         requirement = Requirement(line)
         assert found[requirement.name][0] in requirement.specifier, line
     assert all(hashes for _, hashes in found.values())
     assert not {"pandas", "scikit-learn", "scipy", "pip"} & set(found)
 
 
-def test_with_what_the_image_has_it_is_a_gateway_an_issuer_and_a_relay(tmp_path):
+def test_with_what_the_images_have_it_is_a_gateway_an_issuer_and_a_relay(tmp_path):
     """Whatever else is here cannot be imported."""
-    has = {*locked(), "ldp-bayes", "ldp-bayes-client"}
+    has = {*(one for image in IMAGES for one in locked(f"{image}.txt")), "ldp-bayes", "ldp-bayes-client"}
     folder = tmp_path / "missing"
     folder.mkdir()
     for name, distributions in packages_distributions().items():

@@ -152,7 +152,7 @@ def test_a_backup_of_an_earlier_version_is_restored_and_never_changed(version, d
     assert contents(folder) == before
     assert main(["restore", str(folder), "--data", str(tmp_path / "new")]) == 0
     assert main(["fsck", "--data", str(tmp_path / "new")]) == 0
-    assert "3 campaigns are sound" in capsys.readouterr().out
+    assert "3 campaigns checked: nothing is wrong" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links")
