@@ -54,7 +54,7 @@ def answer(collect: str, relay: str, issuer: str, campaign: str, person: int, un
             elif step.step == "contribute":
                 record = {"age": AGES[person % 4], "income": 2000 * person % 200_000}
                 part.contribute(record, ("yes", "no")[person % 2])
-            elif device.run_once(5) and part.fate == "arrived":
+            elif device.run_once(5) and part.status().fate == "arrived":
                 return person
             problem = str(part.status().problem or step.reason or step.step)
         except (LdpError, URLError, OSError) as error:

@@ -173,8 +173,8 @@ function show(source, tables) {
     write(
       "hint",
       told === me
-        ? `That is all it has of you. It was asked nothing about your other entries, and no name was sent.${state.crowd ? " This answer travels alone, outside the crowd." : ""}`
-        : `The server cannot see that it is a lie, and counts it. One lie among ${render.whole(devices())} devices moves a result by at most ${reach} in 100.`,
+        ? `That is all the answer tells. It was asked nothing about your other entries, and no name was sent; a real server also sees your network address, unless a relay hides it.${state.crowd ? " This answer travels alone, outside the crowd." : ""}`
+        : `This starts again, as if you had not answered yet; a real device answers once. The server cannot see that it is a lie, and counts it. One lie among ${render.whole(devices())} devices moves a result by at most ${reach} in 100.`,
     );
   }
 
@@ -304,7 +304,7 @@ function show(source, tables) {
     const question = campaign().questions[state.asked];
     const cells = told?.found && told.found.estimates.questions[state.asked].cells;
     draw("shares", render.shares(render.answersTo(state.table, question), truthIn(state.table, question), cells));
-    write("below", cells?.value.some((one) => one < -0.0005) ? "Below 0 means: too noisy to say." : "");
+    write("below", cells?.value.some((one) => one < -0.0005) ? "Below 0 cannot be true: noise did it. Further below than ± allows, suspect liars." : "");
   }
 
   function drawModel() {
@@ -331,10 +331,11 @@ function show(source, tables) {
     const [now, crowd] = [epsilon(), state.crowd];
     const local = campaign().privacy.epsilon;
     for (const one of all('[data-value="epsilon"]')) one.textContent = now;
-    for (const one of all('[data-note="epsilon"]')) one.textContent = guessWords(now);
+    const guess = `${guessWords(now)}${crowd ? ", while relay and server keep apart" : ""}`;
+    for (const one of all('[data-note="epsilon"]')) one.textContent = guess;
     for (const one of all('[data-set="epsilon"]')) {
       one.value = state.epsilon;
-      one.ariaValueText = `${now}: ${guessWords(now)}`;
+      one.ariaValueText = `${now}: ${guess}`;
     }
     for (const one of all('[data-value="devices"]')) one.textContent = render.whole(devices());
     document.querySelector('[data-set="devices"]').ariaValueText = render.whole(devices());

@@ -52,10 +52,10 @@ const PROTECTION = {
   0.5: ["Strong protection", "A server needs many people."],
   1: [
     "Good protection",
-    "A common choice: one answer proves nothing, and some thousands of people make a clear picture.",
+    "A common choice: one answer is a hint and no proof, and tens of thousands of people make a clear picture.",
   ],
   2: ["Weaker protection", "One answer is a real hint, though anybody may still deny it."],
-  3: ["Weak protection", "One answer is right more often than not."],
+  3: ["Weak protection", "One answer is a strong hint, and may still be noise."],
   4: ["Very weak protection", "Only in a crowd is this a good idea."],
   6: ["Noise this small hardly protects", "One answer is nearly always the truth."],
 };
