@@ -21,9 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ldp_aggregator.cli.common import CommandError, add_command, say_table, settings_of, with_recorded, with_store
 from ldp_aggregator.service.rights import BACKED_UP, local_actor, recorded
+from ldp_aggregator.service.server_health import RUNBOOK, ServerFacts, findings
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.verdicts import RUNBOOK, ServerFacts, findings, size
-from ldp_aggregator.service.words import many, short_id
+from ldp_aggregator.service.words import many, short_id, size
 from ldp_aggregator.store import Act, Damage, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import CONFLICTING, CampaignState, Restored, utc_now

@@ -71,7 +71,7 @@ class Numbers:
 
     @cached_property
     def belief(self) -> Posterior | None:
-        """What a model would believe; None of a campaign for none, or of more than can be believed together."""
+        """The posterior of a model; None of a campaign for none, or of more than can be believed together."""
         if self.campaign.asks != MODEL or self.estimates is None:
             return None
         try:
@@ -212,7 +212,7 @@ async def _measured(
 
 
 def refused_of(state: CampaignState, readings: Readings, sources: Sources) -> list[Refused]:
-    """What a campaign refused since the server started."""
+    """The refusals of a campaign since the server started."""
     return refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
 
 
@@ -291,5 +291,5 @@ def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[s
 
 
 def liars_of(campaign: Campaign, devices: int, share: float) -> int:
-    """How many people are behind such a share of the devices; a person may have several."""
+    """The number of people behind such a share of the devices; a person may have several."""
     return math.ceil(devices * share / campaign.answers_of_a_person)

@@ -22,6 +22,7 @@ from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import make_token, recorded
+from ldp_aggregator.service.server_health import ServerFacts, findings
 from ldp_aggregator.service.verdicts import (
     ACT,
     FINE,
@@ -29,14 +30,11 @@ from ldp_aggregator.service.verdicts import (
     MOODS,
     NOTE,
     WATCH,
-    ServerFacts,
     Verdict,
     attention,
     decide,
-    findings,
-    size,
 )
-from ldp_aggregator.service.words import about, counted
+from ldp_aggregator.service.words import about, counted, size
 from ldp_aggregator.store.contract import LOG, SCOPES, CampaignState, StoredShare, kind_of
 from ldp_protocols import Campaign, LdpError
 
@@ -66,7 +64,7 @@ class Entry:
 
     @property
     def rank(self) -> tuple[int, int, float]:
-        """What needs somebody first, then what is open; what is closed last, the newest first."""
+        """The place in a list: what needs somebody first, then what is open, what is closed last; the newest first."""
         is_urgent = self.attention.mood in (ACT, WATCH)
         mood = MOODS.index(self.attention.mood) if is_urgent else len(MOODS)
         return self.status == "closed", mood, -self.state.created.timestamp()
@@ -132,7 +130,7 @@ async def _entry(
 
 
 def _pace(points: Sequence[tuple[datetime, int]]) -> str:
-    """How many came a day, where a day was seen, else how many since the first look."""
+    """The number that came a day, where a day was seen, else since the first look."""
     seconds, came = (points[-1][0] - points[0][0]).total_seconds(), points[-1][1] - points[0][1]
     if came <= 0:
         return ""
@@ -190,14 +188,14 @@ class Reading:
 
 
 def server_findings(sources: Sources, readings: Readings, states: Sequence[CampaignState]) -> list[str | object]:
-    """What is wrong with this server, as ``ldp-aggregator status`` says it."""
+    """The findings about this server, as ``ldp-aggregator status`` says it."""
     titles = {state.id: state.title for state in states}
     facts = ServerFacts.of(readings.told, time.time(), store_fails=not sources.is_well(), titles=titles)
     return list(findings(facts))
 
 
 async def get_health(visit: Visit, sources: Sources) -> web.Response:
-    """What ``ldp-aggregator status`` knows, commits, queue, failures, and answers by reason."""
+    """All that ``ldp-aggregator status`` knows, commits, queue, failures, and answers by reason."""
     readings = await asyncio.to_thread(sources.readings)
     return page(
         "health.html",
@@ -253,7 +251,7 @@ _ANSWERS: Final = (
 
 
 def _answered(readings: Readings) -> list[tuple[str, int]]:
-    """How many requests ended in which way."""
+    """The number of requests by the way in which they ended."""
     found = dict.fromkeys((words for _, words in _ANSWERS), 0)
     for (_, _, status), number in readings.requests.items():
         for first, words in _ANSWERS:

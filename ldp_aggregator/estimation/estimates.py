@@ -205,7 +205,7 @@ class Estimates(CampaignEstimates):
         return quantile(self.asking(feature, PAIR), number, order)
 
     def summaries(self) -> list[dict[str, Any]]:
-        """What a campaign without a label tells besides shares, a row each: ``mean`` and ``deviation`` of numbers, a
+        """The statistics of a campaign without a label but shares, a row each: ``mean``, ``deviation`` of numbers, a
         ``quantile`` of those with bins (``value`` is its order), and of features that are asked together the
         probability ``p_value`` that independent ones look so dependent. None with a label, where a model is the sum.
         """

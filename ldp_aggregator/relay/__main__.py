@@ -169,7 +169,7 @@ def _token(path: Path) -> str:
 
 
 def _rule(relay: Relay, told: _Told) -> str | None:
-    """What leaves together; None while the aggregator is not up. Raises LdpError where there will be none."""
+    """The rule of what leaves together; None while the aggregator is not up. Raises LdpError for none."""
     try:
         return f"reports of at least {relay.rule(timeout=AGAIN_TIMEOUT).least_batch} devices together"
     except TransportError as error:
@@ -200,7 +200,7 @@ class _Told:
             LOG.info("forwarding again", extra={"campaign": self._campaign_id})
         elif event.kind in ("retry", "problem") and self._problem != event.code:
             LOG.warning("nothing is forwarded", extra=told)
-        self._problem = {"sent": ""}.get(event.kind, told["reason"])
+        self._problem = "" if event.kind == "sent" else told["reason"]
 
 
 def _check(name: str | None) -> Admission | None:

@@ -1,4 +1,4 @@
-"""Verdicts on a campaign and on a server: one table of rules for each question, for pages and commands alike.
+"""Verdicts on a campaign: one table of rules for each question, for pages and commands alike.
 
 A verdict asks somebody to act, is worth watching, or is fine; a fact or an assumption is a note, and has no colour. The
 first rule of a table that holds decides.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from ldp_aggregator.service.words import about, bits, counted, interval, many, percent, short_id, whole_percent
+from ldp_aggregator.service.words import about, bits, counted, interval, many, percent, whole_percent
 from ldp_aggregator.store.contract import PublishedModel
 
 ACT: Final = "act"
@@ -181,7 +181,7 @@ class Facts:
     more: int | None = None
     top: tuple[str, float, float] | None = None
     told: tuple[str, str] | None = None
-    """What a series' last finished window, or an evaluation round, says: in a few words, and in a sentence."""
+    """The news of a series' last finished window, or of an evaluation round: in a few words, and in a sentence."""
     moved: tuple[str, float] | None = None
     model: ModelRow | None = None
     measured: Measured | None = None
@@ -268,7 +268,7 @@ def _right(facts: Facts) -> str:
 
 
 def _guessed(facts: Facts) -> str:
-    """What always guessing is right for, as far as anything says it."""
+    """The sentence on what always guessing is right for, as far as anything says it."""
     if facts.guess is not None:
         return _than_guessing(facts)
     majority = facts.model.majority if facts.model else None
@@ -366,7 +366,7 @@ LIES: Final[Sequence[Rule[Facts]]] = (
 
 
 def clue(removed: float) -> str:
-    """How much a feature tells, in words, by the share of the uncertainty about the class that it removes."""
+    """The words for how much a feature tells, by the share of the uncertainty about the class that it removes."""
     return next(words for least, words in CLUES if removed >= least)
 
 
@@ -398,7 +398,7 @@ LEARNED: Final[Sequence[Rule[Facts]]] = (
 
 
 def attention(facts: Facts) -> Verdict:
-    """What a campaign asks of somebody, the most urgent first; else its next step, as a note, or nothing."""
+    """The request of a campaign to somebody, the most urgent first; else its next step, as a note, or nothing."""
     found = [decide(rules, facts) for rules in (HEALTH, LIES, MODEL)]
     urgent = min(found, key=lambda one: MOODS.index(one.mood))
     if urgent.mood == ACT or (urgent.mood == WATCH and facts.status != "closed"):  # What is over is not watched.
@@ -414,115 +414,3 @@ def attention(facts: Facts) -> Verdict:
     if facts.measured is None:
         return Verdict(NOTE, "Next: measure the model")
     return Verdict(FINE, "Nothing to do")
-
-
-LEAST_FREE: Final = 1e9
-"""Bytes on a store's disk below which it is soon full."""
-DAY: Final = 86400
-SOON: Final = 14 * DAY
-"""Seconds before a certificate or a publisher's directory ends in which that is told."""
-MOST_SKEW: Final = 60.0
-"""Seconds between two clocks."""
-RUNBOOK: Final = "docs/runbook.md#"
-
-
-@dataclass(frozen=True)
-class ServerFacts:
-    """A server's facts, as metrics tell them; None where one has no such thing. Times are seconds since 1970."""
-
-    now: float
-    not_ready: str = ""
-    """A problem's code, and its title."""
-    store_fails: bool = False
-    failing: Sequence[str] = ()
-    keyless: Sequence[str] = ()
-    unsigned: Sequence[str] = ()
-    damaged: int = 0
-    free_bytes: float | None = None
-    certificate_ends: float | None = None
-    directory_ends: float | None = None
-    clock: float | None = None
-    titles: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        values: Mapping[tuple[str, str], float],
-        now: float,
-        *,
-        not_ready: str = "",
-        store_fails: bool = False,
-        titles: Mapping[str, str] | None = None,
-    ) -> ServerFacts:
-        """The facts in metrics, by name and label."""
-
-        def labels(name: str) -> list[str]:
-            return sorted(label for found, label in values if found == f"ldp_{name}")
-
-        def least(name: str) -> float | None:
-            return min((value for (found, _), value in values.items() if found == f"ldp_{name}"), default=None)
-
-        return cls(
-            now,
-            not_ready,
-            store_fails,
-            labels("campaign_failing"),
-            labels("gateway_key_missing"),
-            labels("campaign_unsigned"),
-            int(least("damaged_campaigns") or 0),
-            least("free_bytes"),
-            least("certificate_expires_timestamp_seconds"),
-            least("directory_expires_timestamp_seconds"),
-            least("time_seconds"),
-            titles or {},
-        )
-
-    def named(self, campaign_id: str) -> str:
-        """A campaign by its title and the beginning of its id."""
-        title = self.titles.get(campaign_id, "campaign")
-        return f"{title} ({short_id(campaign_id)})"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong with a server: a ``mood``, a sentence, and its ``entry`` in the runbook."""
-
-    mood: str
-    text: str
-    entry: str
-
-    def __str__(self) -> str:
-        return f"{self.text}: {RUNBOOK}{self.entry}"
-
-
-def size(number: float) -> str:
-    """A number of bytes."""
-    return f"{number / 1e6:,.1f} MB" if number < 1e9 else f"{number / 1e9:,.1f} GB"
-
-
-def findings(facts: ServerFacts) -> Iterator[Finding]:
-    """Everything that is wrong with a server, what stops answers first."""
-    if facts.not_ready:
-        yield Finding(ACT, f"not ready: {facts.not_ready}", facts.not_ready.partition(" ")[0])
-    if facts.store_fails:
-        yield Finding(ACT, "the last write to the store failed", "storeerrors")
-    for name in facts.failing:
-        yield Finding(ACT, f"{facts.named(name)} cannot be counted", "campaignfailing")
-    for name in facts.keyless:
-        told = "is sealed to a gateway's key that this server does not have"
-        yield Finding(ACT, f"{facts.named(name)} {told}", "gatewaykeymissing")
-    if facts.damaged:
-        what = "campaign goes on" if facts.damaged == 1 else "campaigns go on"
-        yield Finding(ACT, f"{facts.damaged:,} {what} although a part of what is stored is damaged", "storedamaged")
-    if facts.free_bytes is not None and facts.free_bytes < LEAST_FREE:
-        yield Finding(ACT, f"{size(facts.free_bytes)} are left on the store's disk", "diskfull")
-    if facts.clock is not None and abs(facts.clock - facts.now) > MOST_SKEW:
-        yield Finding(ACT, f"its clock is {abs(facts.clock - facts.now):,.0f} seconds off", "clockskew")
-    for name in facts.unsigned:
-        yield Finding(WATCH, f"{facts.named(name)} is named by no directory of a publisher", "campaignunsigned")
-    ends = (("certificate", "the certificate", facts.certificate_ends),)
-    for entry, what, end in (*ends, ("directory", "a publisher's directory", facts.directory_ends)):
-        if end is not None and end - facts.now < SOON:
-            left = end - facts.now
-            told = "has ended" if left <= 0 else f"ends in {many(int(left / DAY), 'day')}"
-            yield Finding(ACT if left <= 0 else WATCH, f"{what} {told}", f"{entry}ends")

@@ -68,6 +68,11 @@ def counted(value: int, noun: str) -> str:
     return many(value, noun).replace(" ", "\u00a0")
 
 
+def size(number: float) -> str:
+    """A number of bytes."""
+    return f"{number / 1e6:,.1f} MB" if number < 1e9 else f"{number / 1e9:,.1f} GB"
+
+
 def about(value: float) -> str:
     """A number that is only roughly known, to two digits and no smaller."""
     unit = 10 ** max(0, math.floor(math.log10(value)) - 1) if value >= 1 else 1

@@ -118,7 +118,7 @@ def _reaching(address: str) -> Iterator[None]:
 
 
 def _place(address: str) -> str:
-    """Where the database is, as far as no password can be a part of that."""
+    """The host and port of the database, as far as no password can be a part of that."""
     try:
         parts = urlsplit(address)
     except ValueError:

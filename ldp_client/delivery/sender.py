@@ -142,7 +142,8 @@ class Sender:
 
     def problem_in(self, scope: str) -> str | None:
         """The code of the first failure of a scope that is not over, also in a campaign that nobody has decided on."""
-        return self.problem or next((code for place, code in self._problems.items() if place.scope == scope), None)
+        noted = list(self._problems.items())  # Other threads note theirs meanwhile.
+        return self.problem or next((code for place, code in noted if place.scope == scope), None)
 
     def note(self, place: Place, problem: str | None) -> None:
         """Keep the code of a place's last failure for :meth:`problem_of`; None where something has gone well."""

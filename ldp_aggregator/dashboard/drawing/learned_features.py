@@ -92,7 +92,7 @@ class FeatureFigure:
     removed: float = 0.0
     more: int | None = None
     bounds: tuple[float, float] | None = None
-    """Of a mean."""
+    """Of the mean."""
 
     @property
     def has_values(self) -> bool:
@@ -158,7 +158,7 @@ def highest_cell(figures: Iterable[FeatureFigure]) -> float:
 
 
 def shade(share: float, highest: float) -> int:
-    """How dark a cell is, from 0 to :data:`SHADES`, against the highest of its page."""
+    """The darkness of a cell, from 0 to :data:`SHADES`, against the highest of its page."""
     return min(SHADES, int(share / highest * (SHADES + 1))) if highest > 0 and math.isfinite(share) else 0
 
 

@@ -156,7 +156,7 @@ _SPARK: Final = (4, 24)
 
 
 def sparkline(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
-    """How many came in each of some equal times, as bars; empty where nothing came."""
+    """The numbers that came in each of some equal times, as bars; empty where nothing came."""
     if len(points) < 2 or points[0][0] == points[-1][0] or points[0][1] == points[-1][1]:
         return Markup("")
     start, span = points[0][0], (points[-1][0] - points[0][0]).total_seconds()

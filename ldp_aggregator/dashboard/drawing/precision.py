@@ -72,7 +72,7 @@ def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
 
 
 def more_devices(campaign: Campaign, devices: int, width: float) -> int | None:
-    """How many more devices than these would narrow an interval of half ``width`` to one that is shown; None where it
+    """The number of further devices that would narrow an interval of half ``width`` to one that is shown; None where it
     is narrow enough. Where nothing is known yet, as many as the least precise question can be expected to take.
     """
     if width <= WIDEST:

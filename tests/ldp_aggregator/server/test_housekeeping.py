@@ -16,9 +16,9 @@ from ldp_aggregator.server.housekeeping import close_due, close_once, delete_onc
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.archives import counts_of
 from ldp_aggregator.service.rights import local_actor, recorded
+from ldp_aggregator.service.server_health import ServerFacts
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, public_key, sign_directory
-from ldp_aggregator.service.verdicts import ServerFacts
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.clocks import Moment
 from ldp_aggregator.store.contract import unknown_campaign
