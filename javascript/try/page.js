@@ -304,7 +304,12 @@ function show(source, tables) {
     const question = campaign().questions[state.asked];
     const cells = told?.found && told.found.estimates.questions[state.asked].cells;
     draw("shares", render.shares(render.answersTo(state.table, question), truthIn(state.table, question), cells));
-    write("below", cells?.value.some((one) => one < -0.0005) ? "Below 0 cannot be true: noise did it. Further below than ± allows, suspect liars." : "");
+    write(
+      "below",
+      cells?.value.some((one) => one < -0.0005)
+        ? "Below 0 cannot be true: noise did it. Further below than ± allows, suspect liars."
+        : "",
+    );
   }
 
   function drawModel() {
