@@ -185,7 +185,7 @@ def _show(options: argparse.Namespace) -> None:
         return
     _say_values(state)
     if campaign.asks == authored.MODEL and campaign.privacy.release_every is None and campaign.privacy.crowd is None:
-        learned = facts_in(Numbers(campaign, tally, tally), utc_now())
+        learned = facts_in(Numbers(campaign, tally, tally, found.reports, utc_now()))
         _say_verdicts(Facts(state["status"], found.reports, model=model, **learned))
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
     if campaign.privacy.crowd is not None:

@@ -266,7 +266,7 @@ async def facts_of(
     model = await model_of(sources, state)
     measured, earlier = await _measured(sources, state, model, states)
     facts |= {"model": model, "measured": measured, "earlier": earlier}
-    return Facts(**facts, **await asyncio.to_thread(facts_in, numbers, sources.clock(), learned))
+    return Facts(**facts, **await asyncio.to_thread(facts_in, numbers, learned))
 
 
 async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
@@ -291,7 +291,7 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[str, Any]:
+def facts_in(numbers: Numbers, learned: bool = True) -> dict[str, Any]:
     """The facts of a campaign that are in its counts."""
     width, estimates = widest(numbers.questions), numbers.estimates
     facts: dict[str, Any] = {
@@ -306,7 +306,7 @@ def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[s
     if learned and numbers.features:
         best = numbers.features[0]
         facts["top"] = (best.title, best.told, best.removed) if numbers.belief else None
-        series = numbers.over_time(moment, None)
+        series = numbers.over_time(numbers.moment, None)
         facts["told"] = series.now if series else None
     return facts
 

@@ -30,18 +30,20 @@ class Latest:
             value: Value = await asyncio.shield(working)  # Who hangs up leaves it to the others.
             if not is_another:
                 return value
-        return self._last(key)
+        last: Value = self._last(key)
+        return last
 
     async def soon(self, key: Hashable, version: Hashable, work: Work[Value]) -> Value:
         """The value of this version if it is there within :data:`PATIENCE`, else the last one that there is; waits
         only for the first. Raises what ``work`` raises.
         """
-        if self.has(key, version):
-            return self._last(key)
-        working = self.start(key, version, work)
-        await asyncio.wait([working], timeout=PATIENCE if key in self._found else None)
-        value: Value = working.result() if working.done() else self._last(key)
-        return value
+        if not self.has(key, version):
+            working = self.start(key, version, work)
+            await asyncio.wait([working], timeout=PATIENCE if key in self._found else None)
+            if working.done():
+                working.result()
+        last: Value = self._last(key)
+        return last
 
     def start(self, key: Hashable, version: Hashable, work: Work[Any]) -> asyncio.Task[Any]:
         """Begin to work a value out, if none of this key is being worked out; a failure is told to those who wait."""
