@@ -52,7 +52,7 @@ class Scrape:
         self.samples = [sample for family in families for sample in family.samples]
 
     def values(self, name: str, **labels: str) -> list[float]:
-        """Return the values of a metric, where its labels begin like this."""
+        """The values of a metric, where its labels begin like this."""
         return [
             sample.value
             for sample in self.samples

@@ -183,7 +183,7 @@ def _estimates(options: argparse.Namespace) -> None:
 
 
 def _window(campaign: Campaign, tally: Tally, number: int | None) -> int | None:
-    """Return the window of this number, from 0; None where none was named."""
+    """The window of this number, from 0; None where none was named."""
     if campaign.windows is None:
         raise CommandError(f"campaign {campaign.id} has no windows; leave out --window and --smooth")
     if number is not None and not (number <= campaign.windows.count and tally.window(number - 1).n.any()):

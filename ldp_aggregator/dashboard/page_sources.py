@@ -105,7 +105,7 @@ class Readings:
     """Seconds since 1970."""
 
     def wrong_with(self, campaign_id: str) -> str:
-        """Return why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
+        """The reason why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
         if campaign_id in self.failing:
             return "The store cannot count this campaign: ldp-aggregator fsck says why."
         return "The key that its answers are sealed to is not here." if campaign_id in self.keyless else ""

@@ -128,7 +128,7 @@ async def _uploads(context: Context, body: bytes, length: int) -> list[Inside]:
 async def _counted(
     campaign_id: str, uploads: Sequence[Inside], relays: Mapping[str, str], context: Context
 ) -> int | ProblemError:
-    """Return how many of these uploads were taken, or why none was. Raises ProblemError where the relay is to come
+    """The number of these uploads that were taken, or why none was. Raises ProblemError where the relay is to come
     again.
     """
     try:
