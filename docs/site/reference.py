@@ -1,8 +1,8 @@
 """Writes the tables of the reference that the code itself holds, as parts of pages, into a folder.
 
 The keys of a draft are those for which compiling asks: their types and limits are what :class:`Fields` is called with.
-What a key means stands in :data:`MEANINGS`; a key without a meaning, or a meaning without a key, is an error. Examples are
-those of :func:`_drafts`, which compile.
+What a key means stands in :data:`MEANINGS`; a key without a meaning, or a meaning without a key, is an error. Examples
+are those of :func:`_drafts`, which compile.
 """
 
 from __future__ import annotations
@@ -306,7 +306,14 @@ def drafts() -> Iterator[str]:
         apart = ", ".join(sorted(keys.keys() ^ MEANINGS.keys()))
         raise SystemExit(f"docs/site/reference.py: MEANINGS and the keys of drafts differ in {apart}")
     rows = (
-        (f"`{key}`", kind, "needed" if _is_needed(key) else default or "none", IN_DOCUMENT.get(key, "yes"), example(key), told)
+        (
+            f"`{key}`",
+            kind,
+            "needed" if _is_needed(key) else default or "none",
+            IN_DOCUMENT.get(key, "yes"),
+            example(key),
+            told,
+        )
         for key, told in MEANINGS.items()
         for kind, default in [keys[key]]
     )

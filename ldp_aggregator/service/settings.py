@@ -77,7 +77,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix=PREFIX, hide_input_in_errors=True)
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
-    database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store; unset: the embedded store")
+    database: SecretStr | None = Field(
+        default=None, description="postgresql:// address of the shared store; unset: the embedded store"
+    )
     listen: str = Field(default="0.0.0.0:8080", description="[HOST:]PORT of the public listener; port 0 is a free one")
     listen_admin: str = Field(default="127.0.0.1:8081", description="[HOST:]PORT of the admin listener")
     listen_operations: str = Field(
@@ -87,11 +89,16 @@ class Settings(BaseSettings):
         default=False, description="the admin listener is reached through a proxy that speaks TLS: cookies are Secure"
     )
     operations_names: tuple[str, ...] = Field(
-        default=(), description="names of the host to which the operations listener answers, beside its address and localhost"
+        default=(),
+        description="names of the host to which the operations listener answers, beside its address and localhost",
     )
-    tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener; unset: no TLS")
+    tls_certificate: Path | None = Field(
+        default=None, description="certificate chain (PEM) of the public listener; unset: no TLS"
+    )
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="lowest level of the log")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest level of the log"
+    )
     archive: str | None = Field(
         default=None, description="folder or address (s3://...) for accepted reports as Parquet; unset: no archive"
     )
@@ -110,7 +117,8 @@ class Settings(BaseSettings):
         description="module:function that checks uploads without a token; unset: no check",
     )
     gateway_key: Path | None = Field(
-        default=None, description="file of the keys to which devices seal uploads (key create --gateway); unset: no gateway"
+        default=None,
+        description="file of the keys to which devices seal uploads (key create --gateway); unset: no gateway",
     )
     gateway_elsewhere: bool = Field(
         default=False, description="another server has the gateways' keys: do not report missing ones"

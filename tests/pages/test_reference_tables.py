@@ -90,7 +90,8 @@ def test_a_default_that_is_written_out_makes_the_same_document(reference):
 
 
 def test_every_setting_that_is_a_number_has_its_unit(reference):
-    assert {name for name, field in Settings.model_fields.items() if is_number(field.annotation)} == set(reference.UNITS)
+    numbers = {name for name, field in Settings.model_fields.items() if is_number(field.annotation)}
+    assert numbers == set(reference.UNITS)
 
 
 def is_number(annotation):
