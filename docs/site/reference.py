@@ -19,6 +19,7 @@ from typing import Any, Final
 
 os.environ["COLUMNS"] = "86"
 
+from prometheus_client import Counter, Gauge, Histogram
 from pydantic_core import PydanticUndefined
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
@@ -26,6 +27,7 @@ from ldp_aggregator.issuer.__main__ import make_parser as issuer_parser
 from ldp_aggregator.relay.__main__ import make_parser as relay_parser
 from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.routing import EVERYWHERE, GUARDED, WITH_BODY, Operation
+from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.service.settings import CONFIG_VARIABLE, DATABASE_FILE, PREFIX, Settings
 from ldp_client import errors as client_errors
@@ -433,6 +435,19 @@ def codes() -> Iterator[str]:
         yield from _table(("code", "meaning"), ((f"`{code}`", told) for code, told in sorted(found.items())))
 
 
+def metrics() -> Iterator[str]:
+    """One row a metric of the aggregator."""
+    instruments = [one for one in vars(Metrics()).values() if isinstance(one, Counter | Gauge | Histogram)]
+    found = {one._name: (one._type, one._documentation, one._labelnames) for one in instruments}
+    found |= {name: ("gauge", text, (label,) if label else ()) for name, (text, label) in OBSERVED.items()}
+    found["ldp_build_info"] = ("gauge", "What is running", ("version", "python", "sqlite"))
+    rows = (
+        (f"`{name}{'_total' * (kind == 'counter')}`", kind, _named(labels), text)
+        for name, (kind, text, labels) in sorted(found.items())
+    )
+    yield from _table(("metric", "type", "labels", "what it says"), rows)
+
+
 def datasets() -> Iterator[str]:
     """One row a data set: where it is from, its terms, its files."""
     rows = (
@@ -442,7 +457,7 @@ def datasets() -> Iterator[str]:
     yield from _table(("name", "source", "terms, as published", "files"), rows)
 
 
-PARTS: Final = (commands, drafts, settings, http, codes, datasets)
+PARTS: Final = (commands, drafts, settings, http, codes, metrics, datasets)
 """Each is written to the file of its name."""
 
 

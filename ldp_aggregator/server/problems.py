@@ -50,7 +50,7 @@ OHTTP_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
     "malformed-share": Kind(400, "The body is not the one valid encoding of a share for this campaign"),
-    "impossible-share": Kind(400, "No table gives the share, whatever the noise"),
+    "impossible-share": Kind(400, "No table gives the share: sums beyond its rows, or too many rows"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),

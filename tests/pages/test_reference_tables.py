@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from ldp_aggregator.server import apps
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Settings
 from ldp_client.errors import REFUSALS, STORAGE_PROBLEMS, TRANSPORT_PROBLEMS
@@ -20,6 +21,7 @@ from ldp_simulations.commands.reproduce import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"commands": "commands", "drafts": "draft", "settings": "settings", "http": "http", "codes": "codes"}
+ELSEWHERE = {"datasets": "../reproduce", "metrics": "../deployment/watching"}
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +38,8 @@ def first_cells(text):
 
 def test_every_part_is_written_and_shown_by_a_page(reference, tmp_path):
     reference.main(tmp_path)
-    assert {file.stem for file in tmp_path.iterdir()} == {*PAGES, "datasets"}
-    for part, page in (PAGES | {"datasets": "../reproduce"}).items():
+    assert {file.stem for file in tmp_path.iterdir()} == {*PAGES, *ELSEWHERE}
+    for part, page in (PAGES | ELSEWHERE).items():
         assert len((tmp_path / f"{part}.md").read_text().splitlines()) > 15
         text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
         assert f'--8<-- "build/reference/{part}.md"' in text
@@ -124,6 +126,13 @@ def test_settings_codes_and_operations_are_all_there(reference):
     assert codes >= {*PROBLEMS, *REFUSALS, *STORAGE_PROBLEMS, *TRANSPORT_PROBLEMS}
     operations = {f"{one.method} {one.path}" for one in (*apps.PUBLIC, *apps.ADMIN, *apps.OPERATIONS)}
     assert first_cells("".join(reference.http())) == operations
+
+
+def test_every_metric_of_the_aggregator_is_a_row(reference):
+    exposed = re.findall(r"^# HELP (ldp_\w+) (.*)$", Metrics().render().decode(), re.MULTILINE)
+    told = {name: text for name, text in exposed if not name.endswith("_created")}
+    rows = re.findall(r"^\| `(ldp_\w+)` \| \w+ \|.*\| ([^|]+) \|$", "".join(reference.metrics()), re.MULTILINE)
+    assert dict(rows) == told
 
 
 def test_every_figure_has_its_command_on_the_page_that_says_how_to_reproduce():
