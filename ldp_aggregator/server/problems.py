@@ -97,7 +97,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "unmet-expectation": Kind(417, "The only expectation that is met is 100-continue"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
-    "unknown-host": Kind(421, "This listener is not asked under this name; use its address, or set operations_names"),
+    "unknown-host": Kind(
+        421, "This listener does not answer under this name; use its address, or set operations_names"
+    ),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "not-installed": Kind(501, "This server was installed without the libraries that train"),
