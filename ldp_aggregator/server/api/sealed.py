@@ -58,9 +58,7 @@ async def post_sealed(asked: AdmittedRequest) -> web.Response:
 
 
 async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
-    """Count the sealed uploads that a relay mixed. Nobody waits for answers to single ones: it is told how many were
-    uploads that a campaign takes.
-    """
+    """Count the sealed uploads that a relay mixed. The answer says how many were uploads that a campaign takes."""
     context, headers = asked.context, asked.request.headers
     await shown_token(headers, context.store, "relay")
     context.gateway.check_open()

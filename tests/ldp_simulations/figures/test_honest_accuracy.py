@@ -1,5 +1,6 @@
 """The study of honest accuracy: what a trial holds."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -122,6 +123,14 @@ def test_the_accuracies_on_the_first_screen_of_the_readme_are_the_means_of_the_f
     assert len(each) == 17
     assert f"most frequent class: {100 * each['majority'].mean():.0f} %" in text
     assert f"without privacy: {100 * each['non_private'].mean():.0f} %" in text
+
+
+def test_what_an_evaluation_costs_is_what_its_page_says():
+    root = Path(__file__).parents[3] / "docs"
+    table = pd.read_csv(root / "figures" / "honest-accuracy.csv")
+    means = table.groupby(["variant", "epsilon", "devices"])["accuracy"].mean()
+    most = (means["evaluated"] - means[DEFAULT]).abs().max()
+    assert f"at most {math.ceil(1000 * most) / 1000:.3f}".replace("0.", ".") in (root / "evaluation.md").read_text()
 
 
 @pytest.mark.long  # seventeen tables, eight splits of each
