@@ -85,8 +85,11 @@ def main():
     warnings.simplefilter("ignore")  # Seeds, which make this repeat.
     for name, (sizes, liars) in FEDERATIONS.items():
         found = [accuracies(campaign, sizes, liars, seed) for seed in range(repeats)]
-        told = (f"{statistics.mean(one):.3f} ± {statistics.stdev(one) / math.sqrt(repeats):.3f}" for one in zip(*found, strict=True))
-        print(f"{name:34}{'median':>8} {next(told)}{'added up':>11} {next(told)}", flush=True)
+        median, added = (
+            f"{statistics.mean(one):.3f} ± {statistics.stdev(one) / math.sqrt(repeats):.3f}"
+            for one in zip(*found, strict=True)
+        )
+        print(f"{name:34}{'median':>8} {median}{'added up':>11} {added}", flush=True)
 
 
 if __name__ == "__main__":
