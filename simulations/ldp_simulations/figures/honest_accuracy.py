@@ -226,8 +226,7 @@ def summary(table: pd.DataFrame) -> str:
             "",
             "## Where the default is below always saying the most frequent class",
             "",
-            f"By more than two standard errors, in {len(below)} of {len(default)} settings. An evaluation tells it of a "
-            "campaign; no training can.",
+            f"By more than two standard errors, in {len(below)} of {len(default)} settings. An evaluation shows it.",
             "",
             "| table | most frequent class | without privacy | default |",
             "| --- | ---: | ---: | --- |",
@@ -258,9 +257,7 @@ def _mean_gain(gains: pd.DataFrame) -> str:
 def _below_majority(name: str, settings: pd.DataFrame) -> str:
     """A row: what always saying the most frequent class reaches, and how far below it the default is where."""
     first = settings.iloc[0]
-    places = (
-        f"{one['accuracy']:.3f} ± {one['standard_error']:.3f} ({_place(one)})" for _, one in settings.iterrows()
-    )
+    places = (f"{one['accuracy']:.3f} ± {one['standard_error']:.3f} ({_place(one)})" for _, one in settings.iterrows())
     return f"| {name} | {first['majority']:.3f} | {first['non_private']:.3f} | {'; '.join(places)} |"
 
 
