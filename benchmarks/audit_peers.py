@@ -41,15 +41,11 @@ CONFIDENCE = 0.99
 
 USUAL_INPUTS = "values 0 and 1 of 8"
 UPSTREAM = (
-    "The five rows above their claim: not reported yet, and no report of others was found on 27 November 2026. "
-    "Why they are above is not part of the search; diffprivlib's class counts add up to the number of rows, which "
-    "one row less changes.",
+    "The five rows above their claim: not reported yet. No report of others was found on 27 November 2026. "
+    "diffprivlib's class counts add up to the number of rows, which one row less changes. A fault of pure-ldp's "
+    "UEClient, [issue 11](https://github.com/Samuel-Maddock/pure-LDP/issues/11), was repaired in 1.2.0.",
     "",
-    "A fault of pure-ldp's UEClient, [issue 11](https://github.com/Samuel-Maddock/pure-LDP/issues/11), was repaired in "
-    "1.2.0, the version above.",
-    "",
-    "Not in the table: local hashing (its outputs need the hash function to be read), and mechanisms that do not run "
-    "with these versions of their requirements.",
+    "Not in the table: local hashing, and mechanisms that do not run with these versions of their requirements.",
 )
 """What was reported of the rows, by hand: whoever writes the page again looks it up again."""
 
@@ -123,20 +119,19 @@ def page(rows: Sequence[Row], command: str, measured: str) -> str:
     lines = [
         "# Audit of other libraries",
         "",
-        "The search of `ldp-aggregator audit` looks at bytes only, so that it can be pointed at any mechanism. Each "
-        "row is one mechanism of one version on one pair of inputs, and says nothing more. A bound below the claim "
-        "proves nothing. A bound above it says that the claim does not cover this pair as it was sampled here.",
+        "The search of `ldp-aggregator audit` looks at bytes only, so that it fits any mechanism. Each row is one "
+        "mechanism of one version on one pair of inputs. A bound below the claim proves nothing; a bound above it says "
+        "that the claim does not cover this pair as it was sampled here.",
         "",
-        f"Measured on {measured} by `{command}`, where `F` is an environment with `benchmarks/peers/requirements.txt` "
-        f"(`make peers` makes it): {rows[0].trials:,} outputs for each input, unseeded. Peers: Python "
+        f"Measured on {measured} by `{command}` (`F`: an environment with `benchmarks/peers/requirements.txt`, as "
+        f"`make peers` makes it): {rows[0].trials:,} outputs for each input, unseeded. Peers: Python "
         f"{first['python']}, numpy {first['numpy']}; search: Python {platform.python_version()}, numpy "
         f"{np.__version__}.",
         "",
-        f"All bounds hold together with {CONFIDENCE:.0%} confidence (Clopper-Pearson, Bonferroni over rows, directions "
-        "and events). Half of the outputs chose the events, the other half tested them. *Claim* is the epsilon that "
-        "the library was asked for or computes itself, with its delta.",
-        f"Inputs are {USUAL_INPUTS} unless the row names others. The last column counts outputs of either input, of "
-        f"{tested:,}.",
+        f"All bounds hold together with {CONFIDENCE:.0%} confidence (Clopper-Pearson, Bonferroni). Half of the outputs "
+        "chose the events, the other half tested them. *Claim*: the epsilon that the library was asked for or computes "
+        f"itself. Inputs are {USUAL_INPUTS} unless the row names others; the last column counts outputs of either "
+        f"input, of {tested:,}.",
         "",
         "| mechanism | claim | epsilon is at least | what told them apart |",
         "|---|---|---|---|",
