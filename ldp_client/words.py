@@ -28,7 +28,7 @@ _PEOPLE: Final = 100
 
 @dataclass(frozen=True)
 class Sentence:
-    """What an app says, in a form that it translates: the ``key``'s own words in another language take the same
+    """Text of an app in a form that it translates: the ``key``'s own words in another language take the same
     ``parameters``, as ``template``, the English ones, does by ``{name}``. ``str()`` is English.
     """
 

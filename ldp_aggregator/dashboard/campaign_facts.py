@@ -101,7 +101,7 @@ class Numbers:
         return shown_series(self.campaign, self.released) if told else ()
 
     def work_out(self, *, learned: bool) -> None:
-        """What pages show of a campaign, with all that it ``learned``, so that no page has to."""
+        """Everything that pages show of a campaign, with all that it ``learned``, so that no page has to."""
         for name in ("questions", "guess", *(("features", "_series") if learned else ())):
             getattr(self, name)
 

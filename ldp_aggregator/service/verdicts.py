@@ -334,7 +334,7 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
     ),
     Rule(NOTE, _always, "Not measured", _expected),
 )
-"""How good is the model?"""
+"""The verdict on the model: how good it is."""
 
 
 def _assumed(facts: Facts) -> str:
@@ -394,7 +394,7 @@ LEARNED: Final[Sequence[Rule[Facts]]] = (
     ),
     Rule(NOTE, _always, lambda f: f"{f.top[0] if f.top else ''} tells most", _clue),
 )
-"""What was learned?"""
+"""The verdict on what was learned."""
 
 
 def attention(facts: Facts) -> Verdict:

@@ -26,7 +26,7 @@ REFERENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "without privacy": ("non-private", "non-private Gaussian"),
     "majority class": ("majority",),
 }
-"""What is drawn as a line across a panel, and how the tables call it."""
+"""A line across a panel, and its name in the tables."""
 
 Z_95: Final = 1.96
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -196,7 +196,7 @@ class Figure:
     least_runs: int = 2
     """Fewer have no standard error."""
     summary: Callable[[pd.DataFrame], str] | None = None
-    """What the page says of the table in words and numbers, before its accuracies."""
+    """Words and numbers about the table, on the page before its accuracies."""
     measured_of: tuple[ModuleType, ...] = ()
     """The code whose changes make the figure another one: what it was measured of is kept beside it."""
 
