@@ -6,6 +6,7 @@ What a key means stands in :data:`MEANINGS`; a key without a meaning, or a meani
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -391,7 +392,18 @@ def datasets() -> Iterator[str]:
     yield from _table(("name", "source", "terms, as published", "files"), rows)
 
 
-PARTS: Final = (commands, drafts, settings, http, codes, datasets)
+def clients() -> Iterator[str]:
+    """One row a concept: in each client the file, and the names that it has there."""
+    with (Path(__file__).parent / "clients.csv").open(encoding="utf-8", newline="") as file:
+        heads, *rows = csv.reader(file)
+    yield from _table(heads, ((concept, *(_code(cell) for cell in cells)) for concept, *cells in rows))
+
+
+def _code(names: str) -> str:
+    return " ".join(f"`{name}`" for name in names.split())
+
+
+PARTS: Final = (commands, drafts, settings, http, codes, datasets, clients)
 """Each is written to the file of its name."""
 
 

@@ -34,8 +34,9 @@ def first_cells(text):
 
 def test_every_part_is_written_and_shown_by_a_page(reference, tmp_path):
     reference.main(tmp_path)
-    assert {file.stem for file in tmp_path.iterdir()} == {*PAGES, "datasets"}
-    for part, page in (PAGES | {"datasets": "../reproduce"}).items():
+    elsewhere = {"datasets": "../reproduce", "clients": "../how-to/port"}
+    assert {file.stem for file in tmp_path.iterdir()} == {*PAGES, *elsewhere}
+    for part, page in (PAGES | elsewhere).items():
         assert len((tmp_path / f"{part}.md").read_text().splitlines()) > 15
         text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
         assert f'--8<-- "build/reference/{part}.md"' in text
