@@ -132,9 +132,28 @@ def client(session):
     key = (session.folder / "key.pub").read_text().strip()
     names = {"url": url, "campaign_id": campaign.id, "KEY": key, "Classifier": Classifier}
     session.names |= {**names, "agrees": lambda *_: True}
+    package(session)
+    (session.folder / "app.js").write_text(PLAIN_APP.format(id=campaign.id, url=url))
+    session.texts |= in_node(campaign.id, url, key)
     yield
     assert session.names["campaign"].fetch().title == campaign.title
     assert session.names["classifier"].predict({"age": "old"}) in campaign.label.classes
+
+
+def package(session):
+    """The npm package as ``make javascript`` built it, which a page's modules import by its name."""
+    modules = session.folder / "node_modules"
+    modules.mkdir(exist_ok=True)
+    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+
+
+def in_node(id, url, key):
+    """What stands for a browser's parts of a page's module: a storage in memory, names, a delivery that is awaited."""
+    return {
+        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=id),
+        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=id, url=url, key=key),
+        "device.start();": "await device.runOnce(20_000);",
+    }
 
 
 def backend(session):
@@ -200,9 +219,7 @@ def crowd(session):
 
 def ohttp(session):
     crowd(session)
-    modules = session.folder / "node_modules"
-    modules.mkdir()
-    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    package(session)
     session.texts["const device ="] = IN_NODE.format(id="A" * 43) + "const device ="
 
 
@@ -320,7 +337,7 @@ def javascript(session):
         (modules / name).mkdir(parents=True)
         (modules / name / "package.json").write_text('{"type": "module", "main": "index.js"}')
         (modules / name / "index.js").write_text(text)
-    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    package(session)
     campaign = publish(session, EXAMPLE)
     url = serve(session)
     answer_once(session, campaign)
@@ -333,10 +350,7 @@ def javascript(session):
         COLLECT: url,
         "ID": campaign.id,
         "/var/lib/my-app/ldp": str(session.folder / "node-storage"),
-        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
-        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
-        "device.start();": "await device.runOnce(20_000);",
-    }
+    } | in_node(campaign.id, url, key)
     yield
     listed = json.loads(session.shell("ldp-aggregator campaign list --data data --json", "what arrived"))
     arrived = {one["id"]: one["reports"] for one in listed}
@@ -370,6 +384,14 @@ export const campaign = device.campaign("{url}", "{id}", {{ maxEpsilon: 2 }});
 export const post = async (request) => sign(request);
 await campaign.grant();
 """
+
+PLAIN_APP = """
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+export const device = new Device(memoryStorage(), {{ maxTotalEpsilon: 4, identity: "per installation" }});
+export const campaign = device.campaign("{url}", "{id}", {{ maxEpsilon: 2 }});
+"""
+"""The module that a page's first block makes of an app."""
 
 PINNED = """
 import {{ signedBy }} from "ldp-bayes-client/publisher";
