@@ -19,7 +19,7 @@ PAGE = re.compile(r"(?:<code>)?\bdocs/([\w-]+)\.md(?:</code>)?(?![^<]*</code>)")
 
 GLOSSARY = re.compile(r"^\| \*\*(?P<word>[^*|]+)\*\*[^|]*\| (?P<meaning>.+) \|$", re.MULTILINE)
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.DOTALL)
-BARE = ("a", "abbr", "button", "code", "h1", "h2", "h3", "h4", "label", "pre", "script", "style", "summary", "svg", "title")
+BARE = ("a", "abbr", "button", "code", "h1", "h2", "h3", "h4", "label", "pre", "script", "style", "summary", "svg")
 """Elements in which no word of the glossary has a tooltip: code, headings, what a click does something to."""
 EXPLAINED_NOWHERE = ("glossary.md", "changelog.md", "reference/")
 
@@ -30,27 +30,36 @@ SHIM = Path(sys.prefix) / "npm" / "node_modules" / "iframe-worker" / "shim" / "i
 """With it the search's worker runs where pages come from a folder; the Makefile installs it."""
 
 
-BOOSTS = {"reference/draft.md": 2, "upgrade.md": 2, "how-to/choose.md": 2, "figures/": 0.3, "changelog.md": 0.3, "reference/": 0.5, "for-your-dpo.md": 2}
+FIRST = ("reference/draft.md", "upgrade.md", "how-to/choose.md", "for-your-dpo.md")
+LAST = ("figures/", "changelog.md", "reference/")
 """What the search puts last, or first, of pages that do not say so themselves."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Give a page its weight in the search."""
-    for beginning, boost in BOOSTS.items():
-        if page.file.src_uri.startswith(beginning):
-            page.meta.setdefault("search", {"boost": boost})
+    place = page.file.src_uri
+    if place.startswith((*FIRST, *LAST)):
+        page.meta.setdefault("search", {"boost": 2 if place.startswith(FIRST) else 0.4})
     return markdown
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Put the search's worker for pages in a folder beside the theme's scripts."""
-    shutil.copy(SHIM, Path(config.site_dir) / "assets" / "iframe-worker.js")
+    """Put the search's worker for pages in a folder beside the theme's scripts, and make the site smaller.
+
+    No reader's browser loads the sources of the theme's scripts, or the search in other languages.
+    """
+    assets = Path(config.site_dir) / "assets"
+    shutil.copy(SHIM, assets / "iframe-worker.js")
+    shutil.rmtree(assets / "javascripts" / "lunr")
+    for source in assets.rglob("*.map"):
+        source.unlink()
 
 
 def glossary(text: str) -> dict[str, str]:
     """Meanings of the glossary's words as plain text, the longest word first."""
-    found = {one["word"]: re.sub(r"\[([^]]+)\]\([^)]*\)|[`*]", r"\1", one["meaning"]) for one in GLOSSARY.finditer(text)}
-    return dict(sorted(found.items(), key=lambda one: -len(one[0])))
+    rows = ((one["word"], one["meaning"]) for one in GLOSSARY.finditer(text))
+    found = [(word, re.sub(r"\[([^]]+)\]\([^)]*\)|[`*]", r"\1", meaning)) for word, meaning in rows]
+    return dict(sorted(found, key=lambda one: -len(one[0])))
 
 
 def explained(html: str, meanings: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The glossary: enough words, each used by a page, each with a meaning that the site shows as a tooltip, never in code."""
+"""The glossary: enough words, each used by a page; the site shows meanings as tooltips, never in code."""
 
 import importlib.util
 import re

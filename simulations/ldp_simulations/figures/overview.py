@@ -1,4 +1,4 @@
-"""A picture of a table of accuracies that a telephone can show: a row for each table of people, the most to learn first.
+"""A picture of accuracies that a telephone can show: a row for each table of people, the most to learn first.
 
 Written as SVG by hand, so that the same table gives the same bytes with every version of every library.
 """
@@ -62,7 +62,8 @@ class Overview:
         yield f'<title id="t">{escape(" ".join(self.title))}</title>'
         yield f'<rect width="{_WIDTH}" height="{height}" rx="8" fill="#f4f8f7"/>'
         for place, line in enumerate(self.title):
-            yield f'<text x="12" y="{24 + 18 * place}" font-size="14" font-weight="600" fill="#102a27">{escape(line)}</text>'
+            look = 'font-size="14" font-weight="600" fill="#102a27"'
+            yield f'<text x="12" y="{24 + 18 * place}" {look}>{escape(line)}</text>'
         yield from self._key()
         bottom = _TOP + _STEP * len(rows)
         for percent in (40, 60, 80, 100):

@@ -147,11 +147,11 @@ def package(session):
     (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
 
 
-def in_node(id, url, key):
+def in_node(campaign, url, key):
     """What stands for a browser's parts of a page's module: a storage in memory, names, a delivery that is awaited."""
     return {
-        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=id),
-        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=id, url=url, key=key),
+        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign),
+        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign, url=url, key=key),
         "device.start();": "await device.runOnce(20_000);",
     }
 
