@@ -42,8 +42,8 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Two ``sentences`` for the person who is asked, one more for each of ``operator``, ``contact``, ``privacy_url`` and
-    ``keep_days`` that the campaign has, and a paragraph for the app's privacy ``policy``.
+    """Two ``sentences`` for the person who is asked, one more for each of ``operator``, ``contact``, ``privacy_url``
+    and ``keep_days`` that the campaign has, and a paragraph for the app's privacy ``policy``.
     """
 
     sentences: tuple[Sentence, ...]

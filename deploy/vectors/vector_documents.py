@@ -110,7 +110,15 @@ _ALIKE_OPERATOR = [
     ("an address of a host alone", lambda d: d.update(privacy_url="https://A-1.example")),
     ("an address of 200 characters", lambda d: d.update(privacy_url="https://a/".ljust(200, "~"))),
 ]
-_ADDRESSES = ("http://a.example/", "https://", "https:/a.example", "https://me@a.example", "https://.example", "https:///", "//a")
+_ADDRESSES = (
+    "http://a.example/",
+    "https://",
+    "https:/a.example",
+    "https://me@a.example",
+    "https://.example",
+    "https:///",
+    "//a",
+)
 _ADDRESSES += ("https://a.example/ä", 'https://a.example/"', "https://a.example/ b", "a.example", "javascript:a", "")
 _ADDRESSES += ("https://a.example/\n", "https://a.example\n", "https://ä.example/", "HTTPS://a.example", " https://a")
 _UNLIKE_OPERATOR = [

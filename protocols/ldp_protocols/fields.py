@@ -137,8 +137,8 @@ class Fields:
         return self.text(name) if self.has(name) else None
 
     def address(self, name: str) -> str | None:
-        """The address of a page for people, or None: of ``https``, so that nobody on the way can put another page there,
-        and without an ``@``, before which a name could look like the host.
+        """The address of a page for people, or None: of ``https``, so that nobody on the way can show another page, and
+        without an ``@``, before which a name could look like the host.
         """
         address = self.optional_text(name)
         if address is not None and not _ADDRESS.fullmatch(address):
@@ -230,8 +230,12 @@ class Fields:
         """Refuse unknown keys."""
         unknown = [name for name in self._members if name not in self._asked]
         if unknown:
+            from difflib import get_close_matches  # Here: a device refuses few documents.
+
+            near = get_close_matches(str(unknown[0])[:LONGEST_TEXT], self._asked, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
             known = ", ".join(dict.fromkeys(self._asked))
-            raise self.error(shorten(str(unknown[0])), f"unknown key; the keys here are {known}")
+            raise self.error(shorten(str(unknown[0])), f"unknown key; {meant}the keys here are {known}")
 
 
 def integral(value: Any) -> int | None:
