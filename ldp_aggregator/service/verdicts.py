@@ -250,8 +250,8 @@ def kept_words(kept: tuple[int, int]) -> str:
     """The sentence on a promise that is not kept."""
     days, promised = kept
     return (
-        f"It ended {counted(days, 'day')} ago, {days - promised:,} more than the {counted(promised, 'day')} after which "
-        "its document promises that no single answer can be found. Seal it; if there is an archive, delete it."
+        f"It ended {counted(days, 'day')} ago, {days - promised:,} more than the {counted(promised, 'day')} after "
+        "which its document promises that no single answer can be found. Seal it; if there is an archive, delete it."
     )
 
 

@@ -112,7 +112,7 @@ async def test_the_form_offers_who_answers_for_a_campaign_and_the_peoples_page_s
     assert (status, "keep_days: must be an integer from 1 to 36500" in page, 'value="Clinic &lt;b&gt;"' in page) == (
         (400, True, True)
     )
-    _, _, onward = await dashboard.send("/campaigns/new", form)
+    assert (await dashboard.send("/campaigns/new", form))[0] == 303
     (state,) = await dashboard.store.campaigns()
     campaign = Campaign.parse(await dashboard.store.document(state.id))
     assert {name: getattr(campaign, name) for name in told} == told
