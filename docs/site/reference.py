@@ -53,6 +53,10 @@ _DRAFT: Final = {
     "version": 1,
     "title": "Keys",
     "purpose": "",
+    "operator": "Example Clinic",
+    "contact": "privacy@example.org",
+    "privacy_url": "https://example.org/privacy",
+    "keep_days": 30,
     "label": _LABEL,
     "features": _FEATURES,
     "privacy": {"epsilon": 1.0},
@@ -110,6 +114,11 @@ MEANINGS: Final[Mapping[str, str]] = {
     "version": "Of the format.",
     "title": "What people are shown first.",
     "purpose": "What people are told the answers are for.",
+    "operator": "Who answers for the campaign: a name and an address, shown to people.",
+    "contact": "Where questions and complaints go, shown to people.",
+    "privacy_url": "The privacy notice: an address of `https`, without `@`, shown to people.",
+    "keep_days": "Days after the end until no single answer can be found, shown to people. A promise: a campaign that "
+    "is then neither sealed nor deleted is `Kept too long`.",
     "label": "What a model learns to tell. Without it the campaign is of [statistics](../how-to/statistics.md).",
     "label.name": "Its name.",
     "label.classes": "What it can be.",
@@ -203,6 +212,7 @@ _KINDS: Final[Mapping[str, Callable[..., str]]] = {
     "numbers": lambda *_: "numbers",
     "row": lambda *_: "numbers",
     "sequence": lambda least, most, **_: f"list of {_count(least)}" + (f" to {_count(most)}" if most > least else ""),
+    "address": lambda: f"address of `https`, at most {_count(LONGEST_TEXT)} characters",
     "instant": lambda: "time in UTC, such as `2027-01-01T00:00:00Z`",
 }
 """What a call of a method of :class:`Fields` says of a key: of its arguments behind the name."""

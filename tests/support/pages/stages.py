@@ -68,7 +68,7 @@ def serve(session, options="--data data"):
 def answer_once(session, campaign):
     session.shell(
         f"""
-        echo '{{"record": {{"age": "young", "income": 41000}}, "label": "no"}}' > record.json
+        echo '{{"record": {{"age": "young", "words": 41000}}, "label": "no"}}' > record.json
         ldp-client contribute http://127.0.0.1:{session.public} {campaign.id} --storage other.db \\
           --record-file record.json
         """,
@@ -104,7 +104,7 @@ def projections(session):
 
 def how_it_works(session):
     campaign = Campaign.compile(EXAMPLE)
-    records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
+    records = [({"age": "young", "words": 30_000}, "yes"), ({"age": "old", "words": 90_000}, "no")] * 50
     uploads = [encode_upload(perturb(campaign, record, label), campaign) for record, label in records]
     session.names |= {"draft": EXAMPLE, "uploads": uploads}
     yield
@@ -172,7 +172,7 @@ def deployment(session):
     (hospitals,) = (one.text for one in blocks_of("docs/how-to/hospitals.md") if one.title)
     (folder / "hospitals.toml").write_text(hospitals)
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "income": rng.uniform(0, 200_000, 2000)})
+    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "words": rng.uniform(0, 200_000, 2000)})
     labels = pd.Series(np.where(frame["age"] == "young", "yes", "no"))
     (folder / "model.json").write_text(train(campaign, simulate(campaign, frame, labels, rng)).to_json())
     session.texts |= {
@@ -276,7 +276,7 @@ def values(session):
 def evaluation(session):
     campaign = publish(session, {**EXAMPLE, "study": "credit"})
     ages = enumerate(["young", "medium", "old"] * 500)
-    people = [({"age": age, "income": 132 * place}, "yes" if age == "young" else "no") for place, age in ages]
+    people = [({"age": age, "words": 132 * place}, "yes" if age == "young" else "no") for place, age in ages]
     answer(session.folder / "data", campaign.id, people)
     session.shell("export LDP_AGGREGATOR_DATA=data", "the first round is over")
     session.texts["ID"] = campaign.id
@@ -299,10 +299,10 @@ def many_machines(session):
 def choose(session):
     copy(session, "examples/campaign.toml")
     rng = np.random.default_rng(1)
-    income = rng.gamma(4.0, 15_000.0, 1500).round()
-    missed = np.where(rng.random(1500) < 0.2 + 0.6 * (income < 40_000), "yes", "no")
+    words = rng.gamma(4.0, 15_000.0, 1500).round()
+    missed = np.where(rng.random(1500) < 0.2 + 0.6 * (words < 40_000), "yes", "no")
     ages = rng.choice(["young", "medium", "old"], 1500)
-    table = pd.DataFrame({"age": ages, "income": income, "missed_payment": missed})
+    table = pd.DataFrame({"age": ages, "words": words, "split_suits": missed})
     table.to_csv(session.folder / "public.csv", index=False)
 
 
