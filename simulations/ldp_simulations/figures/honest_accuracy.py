@@ -194,6 +194,7 @@ def summary(table: pd.DataFrame) -> str:
     by_table = default.groupby("dataset", sort=False)[["above_base"]].mean()
     uneven = by_table[by_table.index.isin(UNEVEN)]
     lost = default[(default["above_base"] < -_LOSS) & (default["above_base"] < -2 * default["above_base_error"])]
+    below = default[default["accuracy"] - default["majority"] < -2 * default["standard_error"]]
     grid = [
         f"| {variant} | {epsilon:g} | "
         + " | ".join(_mean_gain(here) for _, here in of_epsilon.groupby("devices"))
@@ -224,6 +225,14 @@ def summary(table: pd.DataFrame) -> str:
             ),
             *(["Nowhere."] if lost.empty else []),
             "",
+            "## Where the default is below always saying the most frequent class",
+            "",
+            f"By more than two standard errors, in {len(below)} of {len(default)} settings. An evaluation shows it.",
+            "",
+            "| table | most frequent class | without privacy | default |",
+            "| --- | ---: | ---: | --- |",
+            *(_below_majority(str(name), here) for name, here in below.groupby("dataset", sort=False)),
+            "",
             "## By epsilon and devices",
             "",
             "Accuracy gained over the base, mean over the tables, with the error of that mean over splits.",
@@ -244,6 +253,13 @@ def _better(gains: pd.DataFrame) -> str:
 def _mean_gain(gains: pd.DataFrame) -> str:
     error = np.sqrt((gains["above_base_error"] ** 2).sum()) / len(gains)
     return f"{gains['above_base'].mean():+.3f} ± {error:.3f}"
+
+
+def _below_majority(name: str, settings: pd.DataFrame) -> str:
+    """A row: what always saying the most frequent class reaches, and how far below it the default is where."""
+    first = settings.iloc[0]
+    places = (f"{one['accuracy']:.3f} ± {one['standard_error']:.3f} ({_place(one)})" for _, one in settings.iterrows())
+    return f"| {name} | {first['majority']:.3f} | {first['non_private']:.3f} | {'; '.join(places)} |"
 
 
 def _place(setting: Mapping[str, Any] | pd.Series[Any], *, table: bool = False) -> str:

@@ -69,7 +69,7 @@ SERIES: Final = Figure(
         ),
         Plot(
             name="-losses",
-            caption="The loss of a device in its life as it truly is, over the number of windows; of memoised answers "
+            caption="The true loss of a device in its life, over the number of windows; of memoised answers "
             "a lower bound, by two lives of which one never changes.",
             panels=("epsilon",),
             curves=("way",),
