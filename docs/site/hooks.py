@@ -17,7 +17,7 @@ ROLE = re.compile(r":(?:attr|class|const|data|exc|func|meth|mod):<code>~?([\w.]+
 PAGE = re.compile(r"(?:<code>)?\bdocs/([\w-]+)\.md(?:</code>)?(?![^<]*</code>)")
 
 
-GLOSSARY = re.compile(r"^\| \*\*(?P<word>[^*|]+)\*\*[^|]*\| (?P<meaning>.+) \|$", re.MULTILINE)
+GLOSSARY = re.compile(r"^\* \*\*(?P<word>[^*]+)\*\*: (?P<meaning>.+)$", re.MULTILINE)
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.DOTALL)
 BARE = ("a", "abbr", "button", "code", "h1", "h2", "h3", "h4", "label", "pre", "script", "style", "summary", "svg")
 """Elements in which no word of the glossary has a tooltip: code, headings, what a click does something to."""
@@ -30,7 +30,7 @@ SHIM = Path(sys.prefix) / "npm" / "node_modules" / "iframe-worker" / "shim" / "i
 """With it the search's worker runs where pages come from a folder; the Makefile installs it."""
 
 
-FIRST = ("reference/draft.md", "upgrade.md", "how-to/choose.md", "for-your-dpo.md")
+FIRST = ("reference/draft.md", "upgrade.md", "how-to/choose.md")
 LAST = ("figures/", "changelog.md", "reference/")
 """What the search puts last, or first, of pages that do not say so themselves."""
 
