@@ -11,6 +11,8 @@ of the table together with the stated confidence. A row is about one pair of inp
 from __future__ import annotations
 
 import argparse
+import datetime
+import itertools
 import json
 import math
 import os
@@ -37,6 +39,16 @@ SAMPLING = Path(__file__).with_name("peers") / "sampling.py"
 CONFIDENCE = 0.99
 """That no bound of the page is wrong."""
 
+USUAL_INPUTS = "values 0 and 1 of 8"
+UPSTREAM = (
+    "The five rows above their claim: not reported yet. No report of others was found on 27 November 2026. "
+    "diffprivlib's class counts add up to the number of rows, which one row less changes. A fault of pure-ldp's "
+    "UEClient, [issue 11](https://github.com/Samuel-Maddock/pure-LDP/issues/11), was repaired in 1.2.0.",
+    "",
+    "Not in the table: local hashing, and mechanisms that do not run with these versions of their requirements.",
+)
+"""What was reported of the rows, by hand: whoever writes the page again looks it up again."""
+
 ID_BYTES = 16
 INPUTS = (Person({"input": "the one"}, "the one"), Person({"input": "the other"}, "the other"))
 
@@ -52,8 +64,9 @@ class Row:
     event: str
 
     @property
-    def verdict(self) -> str:
-        return "above the claim" if self.bound > self.claim["epsilon"] else "within the claim"
+    def is_above(self) -> bool:
+        """True where the claim does not cover these inputs."""
+        return bool(self.bound > self.claim["epsilon"])
 
 
 def bound_with_delta(event: Event, delta: float, alpha: float) -> float:
@@ -100,42 +113,40 @@ def audit_case(peers: Path, case: str, trials: int, alpha: float) -> Row:
     return Row(case, claim, trials, best, told)
 
 
-def page(rows: Sequence[Row], command: str) -> str:
-    """The table, in Markdown."""
+def page(rows: Sequence[Row], command: str, measured: str) -> str:
+    """The page, in Markdown; ``measured`` is its day."""
+    tested, first = rows[0].trials // 2, rows[0].claim
     lines = [
-        "# The audit's search on other libraries",
+        "# Audit of other libraries",
         "",
-        "The search of `ldp-aggregator audit` looks at bytes only, so it can be pointed at any mechanism. Each row is "
-        "one mechanism of one version on one pair of inputs, and says what that run shows and nothing more: a bound "
-        "below the claim proves nothing, a bound above it says that the claim does not cover this pair as it was "
-        "sampled here. For tables there is a row for each usual relation, whichever a library means.",
+        "The search of `ldp-aggregator audit` looks at bytes only, so that it fits any mechanism. Each row is one "
+        "mechanism of one version on one pair of inputs. A bound below the claim proves nothing; a bound above it says "
+        "that the claim does not cover this pair as it was sampled here.",
         "",
-        f"All bounds hold together with {CONFIDENCE:.0%} confidence (Clopper-Pearson, Bonferroni over rows, directions "
-        "and events; half of the trials chose the events, the other half tested them). *Claim* is the epsilon that the "
-        "library was asked for or computes itself, with its delta.",
+        f"Measured on {measured} by `{command}` (`F`: an environment with `benchmarks/peers/requirements.txt`, as "
+        f"`make peers` makes it): {rows[0].trials:,} outputs for each input, unseeded. Peers: Python "
+        f"{first['python']}, numpy {first['numpy']}; search: Python {platform.python_version()}, numpy "
+        f"{np.__version__}.",
         "",
-        "| library | mechanism | inputs | claim | epsilon is at least | | what told them apart |",
-        "|---|---|---|---|---|---|---|",
+        f"All bounds hold together with {CONFIDENCE:.0%} confidence (Clopper-Pearson, Bonferroni). Half of the outputs "
+        "chose the events, the other half tested them. *Claim*: the epsilon that the library was asked for or computes "
+        f"itself. Inputs are {USUAL_INPUTS} unless the row names others; the last column counts outputs of either "
+        f"input, of {tested:,}.",
+        "",
+        "| mechanism | claim | epsilon is at least | what told them apart |",
+        "|---|---|---|---|",
     ]
-    for row in rows:
-        claim = row.claim
-        epsilon = f"{claim['epsilon']:.3g}" + (f", delta {claim['delta']:g}" if claim["delta"] else "")
-        bound = f"{row.bound:.2f}" if math.isfinite(row.bound) else "no bound"
-        lines.append(
-            f"| {claim['library']} {claim['version']} | {claim['mechanism']} | {claim['inputs']} | {epsilon} "
-            f"| {bound} | {row.verdict} | {row.event} |"
-        )
-    first = rows[0].claim
-    lines += [
-        "",
-        f"{rows[0].trials:,} outputs for each input, unseeded. "
-        f"Peers: Python {first['python']}, numpy {first['numpy']}. "
-        f"Search: Python {platform.python_version()}, numpy {np.__version__}. Command: `{command}`.",
-        "",
-        "Not in the table: local hashing (its outputs need the hash function to be read), and mechanisms that do not "
-        "run with these versions of their requirements.",
-        "",
-    ]
+    for library, listed in itertools.groupby(rows, lambda row: f"{row.claim['library']} {row.claim['version']}"):
+        lines.append(f"| **{library}** | | | |")
+        for row in listed:
+            claim = row.claim
+            epsilon = f"{claim['epsilon']:.3g}" + (f", delta {claim['delta']:g}" if claim["delta"] else "")
+            bound = f"{row.bound:.2f}" if math.isfinite(row.bound) else "no bound"
+            bound = f"**{bound}, above**" if row.is_above else bound
+            inputs = "" if claim["inputs"] == USUAL_INPUTS else f"; {claim['inputs']}"
+            told = row.event.replace(f" of {tested}", "")
+            lines.append(f"| {claim['mechanism']}{inputs} | {epsilon} | {bound} | {told} |")
+    lines += ["", "## Reported upstream", "", *UPSTREAM, ""]
     return "\n".join(lines)
 
 
@@ -157,10 +168,13 @@ def main(arguments: Iterable[str] | None = None) -> int:
     for case in chosen:
         row = audit_case(options.peers, case, options.trials, (1 - CONFIDENCE) / len(chosen))
         rows.append(row)
-        print(f"{case:24} claim {row.claim['epsilon']:.3g}  at least {row.bound:6.2f}  {row.verdict}  ({row.event})")
+        place = "above" if row.is_above else "within"
+        told = f"at least {row.bound:6.2f}  {place} the claim  ({row.event})"
+        print(f"{case:24} claim {row.claim['epsilon']:.3g}  {told}")
     if options.page:
         command = f"python benchmarks/audit_peers.py --peers F/bin/python --trials {options.trials}"
-        options.page.write_text(page(rows, command), encoding="utf-8")
+        today = datetime.datetime.now(datetime.UTC).date()
+        options.page.write_text(page(rows, command, f"{today.day} {today:%B %Y}"), encoding="utf-8")
     return 0
 
 

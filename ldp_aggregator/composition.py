@@ -38,7 +38,7 @@ _COARSE: Final = 40
 
 
 def can_compose(delta: float) -> bool:
-    """Return true where the extra ``composition`` is installed and ``delta`` is one that doubles can tell."""
+    """True if the extra ``composition`` is installed and ``delta`` is one that doubles can tell."""
     return delta >= _LEAST_DELTA and find_spec("dp_accounting") is not None
 
 

@@ -79,7 +79,7 @@ def perturb(
 def item_of(
     campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, coins: Coins
 ) -> int | Moment:
-    """Return the record's answer before it is perturbed; in an evaluation round a missing value takes no part, as
+    """The record's answer before it is perturbed; in an evaluation round a missing value takes no part, as
     whenever the model is used.
 
     Safety: neither way of reading raises anything, whatever a record does when it is read; it is then taken for one
@@ -92,7 +92,7 @@ def item_of(
 
 
 def _of_the_model(campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int) -> int:
-    """Return whether the evaluation's model says the record's class; or where its score lies, with the class."""
+    """True if the evaluation's model says the record's class; or where its score lies, with the class."""
     evaluation = campaign.evaluation
     if evaluation is None:
         raise AssertionError("read_question gives such questions to evaluation rounds only")
@@ -125,7 +125,7 @@ def encode(
 
 
 def quantity_of(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
-    """Return the quantity that a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
+    """The quantity that a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
     if question.kind == VALUE:
         return t

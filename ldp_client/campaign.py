@@ -102,7 +102,7 @@ class DeviceCampaign:
         return self._document.load(document)
 
     def next_step(self, *, timeout: float = ASKING_WAIT) -> NextStep:
-        """Return what an app has to do now, and why. Call it at every start; it never raises.
+        """The step that an app has to take now, and why. Call it at every start; it never raises.
 
         ``ask``: show the person :meth:`fetch`'s title, purpose and ``realised_epsilon``, :meth:`decide` by what they
         say. A yes and a no are remembered, and nobody is asked again. ``token``, in a campaign with an issuer: the
@@ -153,7 +153,7 @@ class DeviceCampaign:
         return NextStep("contribute") if code is None else NextStep("nothing", code)
 
     def refusal(self, *, timeout: float = ASKING_WAIT) -> RefusedError | None:
-        """Return why this device would refuse the campaign, None where it would answer: to know before asking anybody.
+        """The reason why this device would refuse the campaign, None if it would answer: ask before anybody is asked.
 
         The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
         raises, and StorageError.
@@ -432,7 +432,7 @@ class DeviceCampaign:
         return read_installation(transaction, self._place.scope)
 
     def _refusal(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
-        """Return why this device would not answer; None where it would, or has answered."""
+        """The reason why this device would not answer; None where it would, or has answered."""
         if device.receipt(self.id) is not None:
             return None
         try:
@@ -442,7 +442,7 @@ class DeviceCampaign:
         return self._forbidden(transaction, device, campaign)
 
     def _forbidden(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
-        """Return why a device that holds no copy, and has not answered, must not answer."""
+        """The reason why a device that holds no copy, and has not answered, must not answer."""
         install = self._install
         if install.permits.asleep(transaction):
             return RefusedError("switched-off", "contributing is switched off on this device")
@@ -475,12 +475,12 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
 
 
 def _window(campaign: Campaign, asked: int) -> str:
-    """Return the name of the window that an answer is of, by its place among those that are counted."""
+    """The name of the window that an answer is of, by its place among those that are counted."""
     return "" if campaign.windows is None else campaign.windows.name(asked // len(campaign.questions))
 
 
 def _expiry(campaign: Campaign, asked: int, now: float, policy: Policy) -> float:
-    """Return when an answer to a question, by its place among those that are counted, is given up."""
+    """The time at which an answer to a question, by its place among those that are counted, is given up."""
     aged = now + policy.report_age
     if campaign.windows is not None:
         from ldp_protocols.document.windows import WINDOW_GRACE

@@ -93,12 +93,12 @@ class Classifier:
         return self.model.classes
 
     def predict(self, record: Mapping[str, object]) -> str:
-        """Return the most probable class, of equals the first declared; where all are impossible, by the prior."""
+        """The most probable class, of equals the first declared; where all are impossible, by the prior."""
         scores = self.scores(record)
         return self.classes[scores.index(max(scores))]
 
     def scores(self, record: Mapping[str, object]) -> list[float]:
-        """Return :meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
+        """:meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
         return self.model.scores(record)
 
     def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:
@@ -110,7 +110,7 @@ class Classifier:
         return {name: weight / total for name, weight in zip(self.classes, weights, strict=True)}
 
     def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
-        """Return ln P(class) + the sum of ln P(value | class) over the features, per class."""
+        """ln P(class) + the sum of ln P(value | class) over the features, per class."""
         return self.model.joint_log_likelihood(record)
 
 

@@ -113,7 +113,7 @@ class Device:
 
     @staticmethod
     def default_path(app: str) -> Path:
-        """Return the path of an app's storage on this platform; makes the folder, for its owner only."""
+        """The path of an app's storage on this platform; makes the folder, for its owner only."""
         from ldp_client.storage.location import default_path
 
         return default_path(app)
@@ -139,7 +139,7 @@ class Device:
         max_if_both_collude: float | None = None,
         publisher: str | Collection[str] | None = None,
     ) -> DeviceCampaign:
-        """Return a campaign, as this device sees it; touches neither network nor disk.
+        """A campaign, as this device sees it; touches neither network nor disk.
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign. One with a crowd is refused unless the app sets the two caps that then take its

@@ -85,7 +85,7 @@ class Ledger:
         return total_up(replace(one, epsilon=one.crowd_delta or 0.0) for one in self.receipts)
 
     def receipt(self, campaign_id: str) -> Receipt | None:
-        """Return the receipt of a campaign."""
+        """The receipt of a campaign."""
         return find(self.receipts, campaign_id)
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ class Installation:
 
 
 def has_devices(transaction: Transaction) -> bool:
-    """Return true where a device, or a scope of one, has its ledger in this storage."""
+    """True if a device, or a scope of one, has its ledger in this storage."""
     return transaction.get(_KEY) is not None or bool(transaction.items(SCOPES, 1))
 
 

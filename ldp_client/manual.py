@@ -25,12 +25,12 @@ class ManualDelivery:
         self._sender = device._install.sender
 
     def next_task(self, first_delay: float = 0.0, *, timeout: float = STORAGE_WAIT) -> Task:
-        """Return Send, Wait or Idle. Never raises."""
+        """The next task: Send, Wait or Idle. Never raises."""
         with within(timeout):
             return self._sender.next_task(first_delay)
 
     def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
-        """Return the HTTP request that carries out a task, to be sent now: it counts as on its way from here on.
+        """The HTTP request that carries out a task, to be sent now: it counts as on its way from here on.
 
         Raises TransportError where it must not be sent any more, LdpError where the policy no longer allows
         the URL that was agreed to, and StorageError.
@@ -44,7 +44,7 @@ class ManualDelivery:
             self._sender.on_result(task, answer)
 
     def scopes_waiting(self, *, timeout: float = STORAGE_WAIT) -> tuple[str, ...]:
-        """Return the scopes with reports that wait, the earliest due first ("" is the device itself). Raises
+        """The scopes with reports that wait, the earliest due first ("" is the device itself). Raises
         StorageError.
         """
         with within(timeout), self._storage.transaction(write=False) as transaction:

@@ -41,7 +41,7 @@ def read_cap(name: str, cap: object) -> float:
 
 
 def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) -> RefusedError | None:
-    """Return why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
+    """The reason why this device will not answer ``campaign``, None where it would. The clock ``now`` may be wrong by
     CLOCK_TOLERANCE.
     """
     from ldp_protocols.exact import exact_epsilon
@@ -79,7 +79,7 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
 
 
 def _out_of_window(device: Installation, campaign: Campaign, now: float) -> RefusedError | None:
-    """Return why this device does not answer a series now; its window is drawn from its secret, once it has one."""
+    """The reason why this device does not answer a series now; its window is drawn from its secret, once it has one."""
     if campaign.windows is None or not device.secret:
         return None
     from datetime import datetime, timezone

@@ -1,6 +1,7 @@
 """References in docstrings: each names something that there is, so that whoever reads can follow it."""
 
 import ast
+import calendar
 import re
 import subprocess
 import unicodedata
@@ -91,7 +92,7 @@ AUTHORS = re.compile(
     rf"(?:[A-Z]\. )?((?:{NAME}(?:,? and |, ))*{NAME})( et al\.)?,? \(?(?:(?:CRYPTO|NDSS|USENIX Security) )?$"
 )
 """What stands before the year of a source."""
-NO_AUTHORS = {"Since", "Jan", "Dec", "Nov"}
+NO_AUTHORS = {"Since", *calendar.month_name, *calendar.month_abbr}
 
 
 def plain(name: str) -> str:

@@ -165,7 +165,7 @@ def diffprivlib(name: str) -> tuple[Claim, Sampler, tuple[Any, Any]]:
             count[shape[int(label)]] = model.class_count_[place]
         return _doubles(theta.ravel(), var.ravel(), count)
 
-    return _claim("diffprivlib", "models.GaussianNB: theta_, var_, class_count_", text), sampler, inputs
+    return _claim("diffprivlib", "GaussianNB", text), sampler, inputs
 
 
 def flower(_: str) -> tuple[Claim, Sampler, tuple[Any, Any]]:

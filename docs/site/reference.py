@@ -1,7 +1,8 @@
 """Writes the tables of the reference that the code itself holds, as parts of pages, into a folder.
 
 The keys of a draft are those for which compiling asks: their types and limits are what :class:`Fields` is called with.
-What a key means stands in :data:`MEANINGS`; a key without a meaning, or a meaning without a key, is an error.
+What a key means stands in :data:`MEANINGS`; a key without a meaning, or a meaning without a key, is an error. Examples
+are those of :func:`_drafts`, which compile.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 os.environ["COLUMNS"] = "86"
 
+from prometheus_client import Counter, Gauge, Histogram
 from pydantic_core import PydanticUndefined
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
@@ -25,6 +27,7 @@ from ldp_aggregator.issuer.__main__ import make_parser as issuer_parser
 from ldp_aggregator.relay.__main__ import make_parser as relay_parser
 from ldp_aggregator.server import apps
 from ldp_aggregator.server.api.routing import EVERYWHERE, GUARDED, WITH_BODY, Operation
+from ldp_aggregator.server.metrics import OBSERVED, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.service.settings import CONFIG_VARIABLE, DATABASE_FILE, PREFIX, Settings
 from ldp_client import errors as client_errors
@@ -33,7 +36,7 @@ from ldp_protocols import DraftError
 from ldp_protocols.command_line import parsers_under
 from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.document.issuer import Issuer
-from ldp_protocols.drafting import compile_document
+from ldp_protocols.drafting import MOST_LOCAL, compile_document
 from ldp_protocols.fields import LONGEST_TEXT, Fields
 from ldp_simulations.__main__ import make_parser as simulations_parser
 from ldp_simulations.benchmarks import DATASETS
@@ -41,17 +44,17 @@ from ldp_simulations.benchmarks import DATASETS
 # --- drafts ---
 
 _FEATURES: Final = [
-    {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 1, "missing": False}
+    {"name": "walks", "kind": "categorical", "values": ["slowly", "fast"], "weight": 2, "missing": False}
     | {"ordered": True},
-    {"name": "age", "kind": "continuous", "low": 0, "high": 100, "weight": 1, "missing": False},
+    {"name": "age", "kind": "continuous", "low": 0, "high": 110, "weight": 1, "missing": False},
     {"name": "height", "kind": "continuous", "low": 0, "high": 2, "bins": 4, "missing": False},
-    {"name": "work", "kind": "continuous", "edges": [0, 20, 40], "missing": False},
+    {"name": "hours outside", "kind": "continuous", "edges": [0, 1, 4, 24], "missing": False},
 ]
-_LABEL: Final = {"name": "class", "classes": ["no", "yes"], "weight": 1}
+_LABEL: Final = {"name": "fell", "classes": ["no", "yes"], "weight": 1}
 _DRAFT: Final = {
     "version": 1,
-    "title": "Keys",
-    "purpose": "",
+    "title": "Who falls?",
+    "purpose": "to warn in time",
     "operator": "Example Clinic",
     "contact": "privacy@example.org",
     "privacy_url": "https://example.org/privacy",
@@ -59,7 +62,7 @@ _DRAFT: Final = {
     "label": _LABEL,
     "features": _FEATURES,
     "privacy": {"epsilon": 1.0},
-    "study": "s",
+    "study": "falls",
     "opens": "2027-01-01T00:00:00Z",
     "closes": "2028-01-01T00:00:00Z",
 }
@@ -69,11 +72,11 @@ _CROWD: Final = {"epsilon": 1, "delta": 1e-9, "devices": 20_000, "honest": 0.5}
 _MODEL: Final = {
     "version": 1,
     "kind": "naive-bayes",
-    "label": "class",
+    "label": "fell",
     "classes": ["no", "yes"],
     "prior": [0.4, 0.6],
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green"], "likelihood": [[0.5, 0.1], [0.5, 0.9]]}
+        {"name": "walks", "kind": "categorical", "values": ["slowly", "fast"], "likelihood": [[0.5, 0.1], [0.5, 0.9]]}
     ],
 }
 _PROJECTION: Final = {
@@ -90,14 +93,15 @@ _PROJECTION: Final = {
 def _drafts() -> Iterator[dict[str, Any]]:
     """Drafts that together have every object that a draft may have."""
     yield _DRAFT
-    whole = {**_FEATURES[3], "low": 0, "high": 40, "bins": 2}
-    theta = {"epsilon": 1.0, "discrete": "the", "theta": 0.3}
+    whole = {**_FEATURES[3], "low": 0, "high": 24, "bins": 3}
+    theta = {"epsilon": 1.0, "answers": "one", "discrete": "the", "continuous": "sign", "theta": 0.3}
+    theta |= {"release_every": 5000}
     yield _DRAFT | {"features": [*_FEATURES[:3], whole], "privacy": theta, "asks": "model"}
-    yield {name: one for name, one in _DRAFT.items() if name != "label"} | {"pairs": [["colour", "height"]]}
+    yield {name: one for name, one in _DRAFT.items() if name != "label"} | {"pairs": [["walks", "height"]]}
     windows = {"from": "2027-01-04T00:00:00Z", "length": "P7D", "count": 4}
     yield {name: one for name, one in _DRAFT.items() if name not in ("opens", "closes")} | {"windows": windows}
     yield _DRAFT | {"projection": _PROJECTION}
-    fitted = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 1}
+    fitted = {"fitted_on": "A" * 43, "fitted_study": "falls", "fitted_epsilon": 1}
     yield _DRAFT | {"projection": _PROJECTION | fitted}
     yield _DRAFT | {"federation": {"groups": 3, "replacements": 2}}
     crowd = {"privacy": {"crowd": _CROWD, "most_local": 4}, "features": _FEATURES[:1], "gateway": _GATEWAY}
@@ -110,85 +114,95 @@ def _drafts() -> Iterator[dict[str, Any]]:
 
 
 MEANINGS: Final[Mapping[str, str]] = {
-    "version": "Of the format.",
-    "title": "What people are shown first.",
-    "purpose": "What people are told the answers are for.",
+    "version": "The version of the format.",
+    "title": "The first line that people see.",
+    "purpose": "What the answers are for, in words for people.",
     "operator": "Who answers for the campaign: a name and an address, shown to people.",
     "contact": "Where questions and complaints go, shown to people.",
     "privacy_url": "The privacy notice: an address of `https`, without `@`, shown to people.",
     "keep_days": "Days after the end until no single answer can be found, shown to people. A promise: a campaign that "
     "is then neither sealed nor deleted is `Kept too long`.",
-    "label": "What a model learns to tell. Without it the campaign is of [statistics](../how-to/statistics.md).",
-    "label.name": "Its name.",
-    "label.classes": "What it can be.",
-    "label.weight": "How often it is asked alone, beside the features; 0 never. Left out, one device in twenty, or as "
-    "often as a feature.",
-    "features": "What people are asked, one object each. All of it is public, and never read off the data.",
+    "label": "What the model predicts. Without it the campaign collects [statistics](../how-to/statistics.md).",
+    "label.name": "Its name in records.",
+    "label.classes": "Its classes.",
+    "label.weight": "How often the class is asked alone, relative to the features; 0 never. Left out, one device in "
+    "twenty, or as often as a feature.",
+    "features": "The questions, one object each. All of it is public: never take it from private data.",
     "features[].name": "Its name in records.",
-    "features[].kind": "One of some values, or a number.",
-    "features[].weight": "How often it is asked, beside the others.",
-    "features[].values": "What it can be (categorical).",
-    "features[].ordered": "Whether the values stand in their order: an estimator may then liken neighbours.",
-    "features[].missing": "Whether a record may lack it; true where left out, unless `missing` is one of the values.",
+    "features[].kind": "Whether it is one of some values, or a number.",
+    "features[].weight": "How often it is asked, relative to the others.",
+    "features[].values": "Its values (categorical).",
+    "features[].ordered": "Whether the values stand in their order: an estimator may then smooth over neighbours.",
+    "features[].missing": "Whether a record may lack it; not needed if `missing` is one of the values.",
     "features[].low": "The least number; smaller ones count as it (continuous).",
     "features[].high": "The largest number; larger ones count as it (continuous).",
-    "features[].bins": "Into how many bins of equal width the numbers fall. Without it they are modelled as Gaussian.",
-    "features[].edges": "The edges of bins that are not equally wide, both ends among them. `low`, `high` and `bins` "
-    "follow from them.",
-    "privacy": "What one device loses, and how it is asked.",
-    "privacy.epsilon": "The total loss of one device, whatever it answers. It may be left out with a crowd.",
-    "privacy.answers": "One question by lot, or all of them with a part of epsilon each.",
+    "features[].bins": "The number of bins of equal width. Without it the numbers are modelled as Gaussian.",
+    "features[].edges": "The edges of bins of unequal width, with both ends; in place of `low`, `high` and `bins`.",
+    "privacy": "The privacy loss of one device, and how it is asked.",
+    "privacy.epsilon": "The total loss of one device, whatever it answers. With a crowd it may be left out.",
+    "privacy.answers": "One random question, or all of them with a part of epsilon each.",
     "privacy.discrete": "The [mechanism](../how-to/choose.md#mechanism) for values; `auto` takes the one of least "
     "variance.",
     "privacy.continuous": "The mechanism for numbers without bins.",
     "privacy.theta": "The threshold of `the`, above 0 and at most 1; left out, the best.",
-    "privacy.release_every": "How many devices have to answer between one publication and the next.",
+    "privacy.release_every": "The number of new devices that must answer between two publications. Left out, any.",
     "privacy.crowd": "A [crowd's guarantee](../how-to/crowd.md).",
-    "privacy.crowd.epsilon": "What is learned of one device at most, where relay and aggregator keep apart.",
-    "privacy.crowd.delta": "With which probability it may be more.",
-    "privacy.crowd.devices": "How many devices a relay mixes in a batch.",
-    "privacy.crowd.honest": "The share of them that is what it seems to be.",
-    "privacy.crowd.without_issuer": "Why the relay admits uploads without a token of a person; in place of an issuer.",
-    "privacy.crowd.expires": "Days after which a batch that is not full is given up; left out, it waits.",
-    "privacy.most_local": "The largest epsilon that compiling may take to keep the crowd's promise. "
-    "The document has what it took, as `privacy.epsilon`.",
-    "study": "A name. Of all campaigns of one study a device answers one.",
-    "windows": "A [series](../how-to/series.md): each device answers in one window, drawn by lot.",
+    "privacy.crowd.epsilon": "The most that a batch reveals about one device, unless relay and aggregator cooperate.",
+    "privacy.crowd.delta": "The probability that it is more.",
+    "privacy.crowd.devices": "The number of devices in a relay's batch.",
+    "privacy.crowd.honest": "The share of them that follow the protocol.",
+    "privacy.crowd.without_issuer": "Why the relay admits uploads without a person's token; in place of an issuer.",
+    "privacy.crowd.expires": "Days after which a batch that is not full is dropped. Left out, it waits.",
+    "privacy.most_local": "The largest local epsilon for the crowd's promise.",
+    "study": "A name. A device answers one of all campaigns with the same study.",
+    "windows": "A [series](../how-to/series.md): each device answers in one random window.",
     "windows.from": "When the first window opens.",
-    "windows.length": "How long each is: a number of weeks, days, hours or minutes (`P7D`, `PT1H`).",
-    "windows.count": "How many there are.",
-    "opens": "From when on devices answer; left out, at once.",
-    "closes": "Until when devices answer; left out, until somebody closes it.",
-    "gateway": "To whom answers are [sealed](../how-to/ohttp.md).",
-    "gateway.key": "What `ldp-aggregator key create --gateway` prints; or several keys, and between two the time from "
-    "which the second one is used.",
-    "projection": "Many numbers are [reduced to few](../how-to/projections.md) on the device; `project` prints it.",
+    "windows.length": "The length of a window: a number of weeks, days, hours or minutes (`P7D`, `PT1H`).",
+    "windows.count": "The number of windows.",
+    "opens": "When devices begin to answer. Left out, at once.",
+    "closes": "When devices stop answering. Left out, when somebody closes the campaign.",
+    "gateway": "The key to which devices [seal](../how-to/ohttp.md) their answers.",
+    "gateway.key": "What `ldp-aggregator key create --gateway` prints; or several keys, with times between them from "
+    "which devices use the next.",
+    "projection": "[Reduces many numbers to few](../how-to/projections.md) on the device; `project` prints it.",
     "projection.method": "How it was fitted.",
-    "projection.inputs": "Names of the features that go in.",
-    "projection.mean": "What is taken off each input.",
-    "projection.scale": "What each input is divided by after that.",
+    "projection.inputs": "Names of the input features.",
+    "projection.mean": "Subtracted from each input.",
+    "projection.scale": "Each input is then divided by it.",
     "projection.matrix": "A row of factors for each output.",
-    "projection.outputs": "What is asked in place of the inputs: objects like those of `features`.",
+    "projection.outputs": "The questions in place of the inputs: objects like those of `features`.",
     "projection.fitted_on": "`public`, or the id of the private round that it was fitted on.",
-    "projection.fitted_study": "That round's study.",
-    "projection.fitted_epsilon": "That round's total epsilon.",
-    "asks": "What the campaign is for; `model` with a label and `statistics` without, unless said.",
-    "issuer": "Who gives each person [tokens](../how-to/tokens.md), without which no answer counts.",
+    "projection.fitted_study": "The study of that round.",
+    "projection.fitted_epsilon": "The total epsilon of that round.",
+    "asks": "What the campaign collects. Without a label the default is `statistics`.",
+    "issuer": "Gives each person [tokens](../how-to/tokens.md); an answer without one does not count.",
     "issuer.name": "The issuer's host.",
     "issuer.key": "Its key, as `ldp-issuer` prints it.",
-    "issuer.relay_key": "The key of the tokens that the relay is shown; another one.",
-    "issuer.tokens": "How many tokens a person gets.",
+    "issuer.relay_key": "Another key, for the tokens that the relay sees.",
+    "issuer.tokens": "The number of tokens for each person.",
     "federation": "How shares of [nodes](../federation.md) are merged; for federated campaigns.",
-    "federation.groups": "The model is the median over so many groups of nodes; 1 merges all. Left out, the number of "
+    "federation.groups": "The model is the median over so many groups of nodes; 1 adds all up. Left out, the number of "
     "nodes decides.",
-    "federation.replacements": "How often a node may replace its share; left out, any number of times.",
-    "evaluation": "What is asked about in a [round that evaluates](../evaluation.md); `evaluate` prints it.",
+    "federation.replacements": "How often a node may replace its share. Left out, any number of times.",
+    "evaluation": "The model in a [round that evaluates](../evaluation.md); `evaluate` prints it.",
     "evaluation.model": "The model, as `train` prints it.",
-    "evaluation.edges": "Edges of bins of the log odds, one of them 0; left out, they follow from the model.",
-    "evaluation.weights": "How often it is asked whether the model is right, and its score.",
-    "pairs": "Pairs of names of features that are asked together, in a campaign without a label. The document has "
-    "them as questions alone.",
+    "evaluation.edges": "Edges of bins of the log odds, one of them 0. Left out, they follow from the model.",
+    "evaluation.weights": "The weights of two questions: whether the model is right, and its score.",
+    "pairs": "Pairs of features that are asked together, in a campaign without a label.",
 }
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "features[].missing": "true",
+    "features[].ordered": "false",
+    "issuer.tokens": "1",
+    "privacy.most_local": f"{MOST_LOCAL}",
+    "purpose": '""',
+    "evaluation.weights": "[1, 1]",
+}
+"""Defaults that are not arguments of a method of :class:`Fields`."""
+
+IN_DOCUMENT: Final[Mapping[str, str]] = {"privacy.most_local": "as `privacy.epsilon`", "pairs": "as its questions"}
+"""How a key comes into the document, and so into the id; every other key stands there as it is."""
 
 
 def _count(number: int) -> str:
@@ -278,7 +292,23 @@ def draft_keys() -> dict[str, tuple[str, str]]:
             compile_document(deepcopy(draft))
     hidden = ("projection.outputs[]", "features[].several")
     keys = {key: told for key, told in found.items() if not key.startswith(hidden) and not key.endswith("[]")}
-    return {key: (kind or "object", default) for key, (kind, default) in keys.items()}
+    stated = {key: f"`{default}`" for key, default in DEFAULTS.items()}
+    return {key: (kind or "object", default or stated.get(key, "")) for key, (kind, default) in keys.items()}
+
+
+def example(key: str) -> str:
+    """The value of the first draft that has the key, shortened; of an object or a list of objects its keys say more."""
+    for draft in _drafts():
+        for one in _parents(draft, key):
+            value = one.get(key.rpartition(".")[2])
+            if value is not None:
+                text = json.dumps(value, ensure_ascii=False)
+                return "" if "{" in text else f"`{text if len(text) <= LONGEST_EXAMPLE else text[:24] + '...'}`"
+    return ""
+
+
+LONGEST_EXAMPLE: Final = 40
+"""Characters; a key has hundreds."""
 
 
 def drafts() -> Iterator[str]:
@@ -287,8 +317,19 @@ def drafts() -> Iterator[str]:
     if keys.keys() != MEANINGS.keys():
         apart = ", ".join(sorted(keys.keys() ^ MEANINGS.keys()))
         raise SystemExit(f"docs/site/reference.py: MEANINGS and the keys of drafts differ in {apart}")
-    rows = ((f"`{key}`", *keys[key], "yes" if _is_needed(key) else "", told) for key, told in MEANINGS.items())
-    yield from _table(("key", "what it is", "default", "needed", "meaning"), rows)
+    rows = (
+        (
+            f"`{key}`",
+            kind,
+            "needed" if _is_needed(key) else default or "none",
+            IN_DOCUMENT.get(key, "yes"),
+            example(key),
+            told,
+        )
+        for key, told in MEANINGS.items()
+        for kind, default in [keys[key]]
+    )
+    yield from _table(("key", "type", "default", "in the document", "example", "meaning"), rows)
 
 
 # --- everything else ---
@@ -316,17 +357,27 @@ def commands() -> Iterator[str]:
             yield f"{FOLDED}\n\n```text\n{parser.format_help().rstrip()}\n```\n\n</details>\n\n"
 
 
+UNITS: Final[Mapping[str, str]] = {
+    "keep_closed_days": "days",
+    "body_bytes": "bytes",
+    "connections": "connections",
+    "uploads_per_second": "uploads a second",
+    "pause_seconds": "seconds",
+}
+"""What the numbers among the settings count."""
+
+
 def settings() -> Iterator[str]:
     """One row a setting, and the two that stand in the environment alone."""
     rows = []
     properties = Settings.model_json_schema()["properties"]
     for name, field in Settings.model_fields.items():
         default = field.default
-        shown = "" if default in (None, (), PydanticUndefined) else f"`{json.dumps(default, default=str)}`"
-        rows.append((f"`{name}`", _schema_words(properties[name]), shown, field.description or ""))
-    yield from _table(("setting", "what it is", "default", "meaning"), rows)
+        shown = "unset" if default in (None, PydanticUndefined) else f"`{json.dumps(default, default=str)}`"
+        rows.append((f"`{name}`", _schema_words(properties[name]), UNITS.get(name, ""), shown, field.description or ""))
+    yield from _table(("setting", "type", "unit", "default", "meaning"), rows)
     yield f"In the environment each is `{PREFIX}` and its name in capitals. Two stand there alone:\n\n"
-    yield f"* `{CONFIG_VARIABLE}` names the TOML file, where `--config` does not.\n"
+    yield f"* `{CONFIG_VARIABLE}` names the TOML file, unless `--config` does.\n"
     yield f"* `{DATABASE_FILE}` names a file that holds `database` and nothing else.\n"
 
 
@@ -337,6 +388,8 @@ def _schema_words(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return f"one of {_named(schema['enum'])}"
     words = {"boolean": "true or false", "integer": "whole number", "number": "number", "array": "list of texts"}
+    if schema.get("format") == "path":
+        return "path"
     bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
     told = [f"{bounds[name]} {schema[name]:,}" for name in bounds if name in schema]
     return ", ".join([words.get(schema["type"], "text"), *told])
@@ -350,8 +403,8 @@ def http() -> Iterator[str]:
         heads = ("request", "token with scope", "parameters and body", "answers", "what it does")
         yield from _table(heads, map(_operation, operations))
     yield "## Codes\n\n"
-    yield "Beside the codes of its own, below, a request may meet\n\n"
-    groups = {"anywhere": EVERYWHERE, "where a token is asked for": GUARDED, "where there is a body": WITH_BODY}
+    yield "Any request may also get these codes:\n\n"
+    groups = {"every request": EVERYWHERE, "with a token": GUARDED, "with a body": WITH_BODY}
     yield "".join(f"* {place}: {_named(codes)}\n" for place, codes in groups.items()) + "\n"
     rows = (
         (f"`{one.method} {one.path}`", _named(sorted(set(one.codes) - set(EVERYWHERE))))
@@ -387,9 +440,22 @@ def codes() -> Iterator[str]:
         "TRANSPORT_PROBLEMS": ("Why nothing usable was answered", "`TransportError`"),
     }
     for name, (title, kind) in told_by.items():
-        yield f"## {title}\n\n{kind}, in Python; the other clients have the same codes where they have the case.\n\n"
+        yield f"## {title}\n\n{kind}, in Python; other clients use the same codes.\n\n"
         found: Mapping[str, str] = getattr(client_errors, name)
         yield from _table(("code", "meaning"), ((f"`{code}`", told) for code, told in sorted(found.items())))
+
+
+def metrics() -> Iterator[str]:
+    """One row a metric of the aggregator."""
+    instruments = [one for one in vars(Metrics()).values() if isinstance(one, Counter | Gauge | Histogram)]
+    found = {one._name: (one._type, one._documentation, one._labelnames) for one in instruments}
+    found |= {name: ("gauge", text, (label,) if label else ()) for name, (text, label) in OBSERVED.items()}
+    found["ldp_build_info"] = ("gauge", "What is running", ("version", "python", "sqlite"))
+    rows = (
+        (f"`{name}{'_total' * (kind == 'counter')}`", kind, _named(labels), text)
+        for name, (kind, text, labels) in sorted(found.items())
+    )
+    yield from _table(("metric", "type", "labels", "what it says"), rows)
 
 
 def datasets() -> Iterator[str]:
@@ -401,7 +467,7 @@ def datasets() -> Iterator[str]:
     yield from _table(("name", "source", "terms, as published", "files"), rows)
 
 
-PARTS: Final = (commands, drafts, settings, http, codes, datasets)
+PARTS: Final = (commands, drafts, settings, http, codes, metrics, datasets)
 """Each is written to the file of its name."""
 
 

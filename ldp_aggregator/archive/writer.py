@@ -327,7 +327,7 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
-    """Return what of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
+    """The part of an upload that was counted; repetitions may be among it, but alone only where they are asked for."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
     wrong = set(outcome.places)

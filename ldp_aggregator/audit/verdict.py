@@ -173,7 +173,7 @@ class Audit:
 
     @property
     def reached(self) -> float:
-        """Return the part of the stated loss that was found."""
+        """The part of the stated loss that was found."""
         return self.lower_bound / self.stated
 
     @property

@@ -90,7 +90,7 @@ def add_commands(groups: Groups) -> None:
     add_json(show)
     add_explain(show)
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
-    text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
+    text = "take uploads only with a token of a scope, or from anybody; a running server notices within two seconds"
     uploads = add_command(commands, "uploads", _uploads, "ID relay", "ID anybody", text=text)
     add_id(uploads)
     uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
@@ -114,7 +114,7 @@ def add_commands(groups: Groups) -> None:
         _verify,
         "document.json",
         "document.json --relay-batch 10000 --json",
-        text="recompute the privacy loss of a document; exit code 1 where it breaks its promise",
+        text="recompute the privacy loss of a document; exit code 1 if it breaks its promise",
         store=False,
     )
     verify.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
@@ -123,7 +123,7 @@ def add_commands(groups: Groups) -> None:
         "--relay-batch",
         type=at_least(1),
         metavar="N",
-        help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
+        help="also print the loss to the server behind a relay that mixes batches of N devices",
     )
     add_json(verify)
 
@@ -198,7 +198,7 @@ def _show(options: argparse.Namespace) -> None:
     if kept is not None:
         say(f"kept:    {kept_words(kept)}")
     if campaign.asks == authored.MODEL and campaign.privacy.release_every is None and campaign.privacy.crowd is None:
-        learned = facts_in(Numbers(campaign, tally, tally), utc_now())
+        learned = facts_in(Numbers(campaign, tally, tally, found.reports, utc_now()))
         _say_verdicts(Facts(state["status"], found.reports, model=model, **learned))
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
     if campaign.privacy.crowd is not None:

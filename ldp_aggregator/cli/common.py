@@ -43,18 +43,18 @@ ABOUT: Final = {
     "campaign": "create, list, show, verify, close and delete campaigns, and ask their uploads for tokens",
     "estimates": "print frequencies, variances and intervals of a campaign",
     "train": "train a model and publish it for the campaign's devices",
-    "evaluate": "draft a round of the same study in which other devices tell how good a model is",
+    "evaluate": "draft a round of the same study in which other devices measure how good a model is",
     "fit": "learn a private model from a table",
     "node": "take part in a federated campaign with a table of one's own",
     "project": "fit the projection (PCA, DCA) that a draft ships, on a PUBLIC table or on a private round",
     "token": "create, list, revoke and replace access tokens",
-    "key": "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed",
-    "status": "one screen of the server that runs on this store, or its log; exit code 1 where something is wrong",
+    "key": "make a publisher's key, on a machine of its own; sign with it; publish the signed directory",
+    "status": "one screen of the server that runs on this store, or its log; exit code 1 if something is wrong",
     "fsck": "check that ids, counts and documents of a store agree, or a tally with an archive; exit code 1 if not",
     "merge": "add two embedded stores up into a new one, and say how many reports both had",
     "backup": "copy the embedded store as it is at one moment; the server may run meanwhile",
     "restore": "make a store of a backup; every token is revoked, and every share of a node dropped",
-    "audit": "find a lower bound of a client's true privacy loss in its uploads; exit code 1 where it is above epsilon",
+    "audit": "find a lower bound of a client's true privacy loss in its uploads; exit code 1 if it is above epsilon",
 }
 """Each command's purpose, as ``--help`` lists them: to list them imports none."""
 
@@ -134,7 +134,7 @@ def _whole(begin: str, titles: Mapping[str, str]) -> str:
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
     """Add the flag of :func:`tell_guarantees`."""
-    parser.add_argument("--explain", action="store_true", help="tell every condition of what devices are promised")
+    parser.add_argument("--explain", action="store_true", help="print every condition of the guarantee")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,7 @@ class Scrape:
         self.samples = [sample for family in families for sample in family.samples]
 
     def values(self, name: str, **labels: str) -> list[float]:
-        """Return the values of a metric, where its labels begin like this."""
+        """The values of a metric, where its labels begin like this."""
         return [
             sample.value
             for sample in self.samples
@@ -195,28 +195,30 @@ def _tell_acts(options: argparse.Namespace) -> None:
 
 def add_commands(groups: Groups) -> None:
     status = add_command(groups, "status", _status, "--data /var/lib/ldp-aggregator", "--log --campaign ID --json")
-    status.add_argument("--operations", metavar="URL", help="its operations listener, where it is elsewhere")
+    status.add_argument("--operations", metavar="URL", help="its operations listener, if not at the setting's address")
     log = status.add_argument_group(
         "what was done", "over HTTP under the token's name, on the command line under the user's"
     )
-    log.add_argument("--log", action="store_true", help="list administrative acts in place of it, oldest first")
-    log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
+    log.add_argument("--log", action="store_true", help="list administrative acts instead, oldest first")
+    log.add_argument("--campaign", metavar="ID", help="only acts on this campaign")
     log.add_argument("--last", type=int, metavar="N", help="only the last so many")
     add_json(log)
     fsck = add_command(groups, "fsck", _fsck, "", "--take-out-damaged", "--archive s3://archive/reports ID")
     fsck.add_argument(
         "--take-out-damaged",
         action="store_true",
-        help="before: take damaged runs of ids out, keep what is sound of them, and say how many reports might now "
+        help="first take damaged runs of ids out, keep their sound pages, and say how many reports may now "
         "count twice; a server may run meanwhile",
     )
     archive = fsck.add_argument_group("instead: count the archived reports of a campaign again")
-    archive.add_argument("campaign", nargs="?", metavar="ID", help="the campaign, whose tally has to be the same")
+    archive.add_argument("campaign", nargs="?", metavar="ID", help="the campaign whose tally must be the same")
     archive.add_argument(
         "--archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to"
     )
     archive.add_argument("--engine", choices=("processes", "dask"), help="what counts (default: processes)")
-    archive.add_argument("--count-only", action="store_true", help="compare with no store, where several archive there")
+    archive.add_argument(
+        "--count-only", action="store_true", help="compare with no store: several servers write to this archive"
+    )
     archive.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts, all counts")
     merge = add_command(groups, "merge", _merge, "north south --output both", store=False)
     merge.add_argument("first", type=Path, metavar="A", help="a data folder")
@@ -225,14 +227,14 @@ def add_commands(groups: Groups) -> None:
     merge.add_argument(
         "--assume-disjoint",
         action="store_true",
-        help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
+        help="merge sealed campaigns, too: you vouch that no report is in both stores, since their ids are gone",
     )
     backup = add_command(groups, "backup", _backup, "/backups/monday", "--made-elsewhere")
     backup.add_argument("output", type=Path, nargs="?", metavar="FOLDER", help="the new data folder")
     backup.add_argument(
         "--made-elsewhere",
         action="store_true",
-        help="copy nothing: write down that PostgreSQL's own tools have just made a backup, for the alert NoBackup",
+        help="copy nothing: record that PostgreSQL's tools have just made a backup, for the alert NoBackup",
     )
     examples = ("/backups/monday --data /var/lib/ldp-aggregator", "--in-place --database postgresql://localhost/ldp")
     restore = add_command(groups, "restore", _restore, *examples)
@@ -242,15 +244,17 @@ def add_commands(groups: Groups) -> None:
     restore.add_argument(
         "--in-place",
         action="store_true",
-        help="for PostgreSQL: do it to the database, once pg_restore has put it back and before a server runs on it",
+        help="for PostgreSQL: treat the database itself, after pg_restore and before a server runs on it",
     )
     restore.add_argument(
         "--before-upgrade",
         action="store_true",
-        help="make the store what it was before this version brought it to its own; refused once something was written",
+        help="undo the upgrade to this version; refused once something was written",
     )
     restore.add_argument(
-        "--keep-shares", action="store_true", help="keep the shares of nodes: none was withdrawn since the backup"
+        "--keep-shares",
+        action="store_true",
+        help="keep the shares of nodes: you know that none was withdrawn since the backup",
     )
 
 

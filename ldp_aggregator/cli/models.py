@@ -71,7 +71,10 @@ def add_commands(groups: Groups) -> None:
     )
     estimates.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
     estimates.add_argument(
-        "--liars", type=at_least(1), metavar="M", help="tell besides how far so many liars can have moved everything"
+        "--liars",
+        type=at_least(1),
+        metavar="M",
+        help="also print how far so many false answers can have moved each figure",
     )
     form = estimates.add_mutually_exclusive_group()
     add_json(form)
@@ -91,7 +94,7 @@ def add_commands(groups: Groups) -> None:
     train.add_argument(
         "--evaluation",
         metavar="ID",
-        help="train nothing: publish the model of this evaluation round with what the round tells of it",
+        help="train nothing: publish the model of this evaluation round with the round's figures",
     )
     train.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
     add_explain(train)
@@ -99,19 +102,19 @@ def add_commands(groups: Groups) -> None:
         "--window",
         choices=(ALL_WINDOWS, NOW),
         default=ALL_WINDOWS,
-        help="of a series: all windows alike, or the present as a filter over windows has it (default: %(default)s)",
+        help="of a series: all windows alike, or the present by a filter over windows (default: %(default)s)",
     )
     train.add_argument(
         "--post",
         choices=TRAINING_MODES,
         default=POSTERIOR,
-        help="how tables are made of noisy counts: shrunk by the known noise; the nearest probabilities; or negative "
-        "counts made 1 (default: %(default)s)",
+        help="how noisy counts become tables: shrunk by the known noise; the nearest probabilities; or negative "
+        "counts set to 1 (default: %(default)s)",
     )
     train.add_argument(
         "--anyway",
         action="store_true",
-        help="publish even a model whose features are not known to tell anything of the class",
+        help="publish the model even if its features do not clearly tell the classes apart",
     )
     evaluate = add_command(
         groups,
@@ -126,7 +129,7 @@ def add_commands(groups: Groups) -> None:
         "--model",
         type=Path,
         metavar="FILE",
-        help="a device model of this label and these features, also one from elsewhere (default: the one train makes)",
+        help="a device model of this label and these features, also of another origin (default: train's)",
     )
     evaluate.add_argument(
         "--bins",
@@ -134,7 +137,7 @@ def add_commands(groups: Groups) -> None:
         choices=range(2, MOST_BINS + 1),
         default=MOST_BINS,
         metavar="N",
-        help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
+        help=f"bins of the model's score, 2 to {MOST_BINS}; fewer show less, but more precisely (default: %(default)s)",
     )
 
 
@@ -183,7 +186,7 @@ def _estimates(options: argparse.Namespace) -> None:
 
 
 def _window(campaign: Campaign, tally: Tally, number: int | None) -> int | None:
-    """Return the window of this number, from 0; None where none was named."""
+    """The window of this number, from 0; None where none was named."""
     if campaign.windows is None:
         raise CommandError(f"campaign {campaign.id} has no windows; leave out --window and --smooth")
     if number is not None and not (number <= campaign.windows.count and tally.window(number - 1).n.any()):

@@ -57,16 +57,16 @@ def add_commands(groups: Groups) -> None:
         action="append",
         dest="campaigns",
         metavar="ID",
-        help="opens what is about this campaign only; may be given several times (default: all)",
+        help="for this campaign only; may be given several times (default: all)",
     )
     create.add_argument(
-        "--in-place-of", metavar="OLD", help="the token that ends; the new one takes its scope, campaigns and shares"
+        "--in-place-of", metavar="OLD", help="the token to replace; the new one takes its scope, campaigns and shares"
     )
     create.add_argument(
         "--overlap",
         type=_days,
         metavar="DAYS",
-        help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
+        help="both tokens work for so long, while their holders change over (default: the old one ends now)",
     )
     add_json(add_command(commands, "list", _list, "", "--json", text="list the tokens by name; their text is not kept"))
     revoke = add_command(commands, "revoke", _revoke, "reporting", text="make a token useless, at once")
@@ -75,22 +75,20 @@ def add_commands(groups: Groups) -> None:
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
     )
     keys = add_group(groups, "key", "create publisher.key")
-    text = "make a key in a new file, or leave the one that is there; print the public key for the app"
+    text = "make a key in a new file, or leave an existing one; print the public key for the app"
     examples = ("publisher.key", "gateway.key --gateway", "gateway.key --gateway --append")
     create_key = add_command(keys, "create", _create_key, *examples, text=text, store=False)
     create_key.add_argument("file", type=Path, metavar="FILE", help="the key; its owner alone can read it")
     create_key.add_argument(
-        "--gateway", action="store_true", help="one to which devices seal uploads; prints the line for a draft's head"
+        "--gateway", action="store_true", help="a key to which devices seal uploads; prints the line for a draft's head"
     )
-    create_key.add_argument(
-        "--append", action="store_true", help="with --gateway: another one, behind those that the file has"
-    )
+    create_key.add_argument("--append", action="store_true", help="with --gateway: add another key to the file")
     text = "sign which campaigns are open for the app, and their models"
     example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
     sign = add_command(keys, "sign", _sign_directory, example, text=text, store=False)
     sign.add_argument("file", type=Path, metavar="FILE", help="the key")
     sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
-    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop believing it then")
+    sign.add_argument("--expires-in", type=_days, required=True, metavar="DAYS", help="devices stop accepting it then")
     sign.add_argument(
         "--campaign",
         action="append",

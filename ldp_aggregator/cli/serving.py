@@ -129,7 +129,7 @@ def _quickstart(options: argparse.Namespace) -> None:
 
 
 def _drafted(options: argparse.Namespace) -> str:
-    """Return the draft of what is asked for or read, after writing it to a file to go on with."""
+    """The draft of what is asked for or read, after writing it to a file to go on with."""
     if DRAFT.exists():
         raise CommandError(f"{DRAFT} is there already: 'quickstart --draft {DRAFT}' goes on with it, or move it away")
     try:
@@ -142,7 +142,7 @@ def _drafted(options: argparse.Namespace) -> str:
 
 
 def _read(options: argparse.Namespace) -> str:
-    """Return the draft of a public table, after saying what in it was read off the rows."""
+    """The draft of a public table, after saying what in it was read off the rows."""
     from ldp_aggregator.trainers.reading import TableError, read_csv
     from ldp_aggregator.trainers.table_drafts import draft_from_table
 

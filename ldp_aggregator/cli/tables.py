@@ -118,7 +118,7 @@ def add_commands(groups: Groups) -> None:
     commands = add_group(groups, "node", f"submit {command} {example}")
     text = "draw this node's noisy share, once, keep it in a file, and send it where --url says"
     submit = add_command(commands, "submit", _submit, command, f"{command} {example}", text=text, store=False)
-    text = "say what a node's table holds of what a campaign asks, exactly, on this screen; nothing is drawn or sent"
+    text = "print how a node's table fits a campaign's questions, without noise; nothing is drawn or sent"
     check = add_command(commands, "check", _check, "table.csv --campaign document.json", text=text, store=False)
     for parser in (submit, check):
         parser.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
@@ -131,12 +131,12 @@ def add_commands(groups: Groups) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="where the share is kept; one that is there is sent as it is: a second one spends epsilon again",
+        help="file of the share; an existing one is sent as it is, since a second share spends epsilon again",
     )
     submit.add_argument(
         "--other-rows",
         action="store_true",
-        help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
+        help="declare that no row of the table was in an earlier share of this node: epsilon is not spent again",
     )
     submit.add_argument(
         "--ledger",
@@ -184,7 +184,7 @@ def add_commands(groups: Groups) -> None:
 
 
 def _add_anyway(parser: argparse.ArgumentParser) -> None:
-    text = "draw noise of the table although less than half of a column is as declared"
+    text = "go on even if less than half of a column is as declared"
     parser.add_argument("--anyway", action="store_true", help=text)
 
 

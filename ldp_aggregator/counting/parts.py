@@ -60,7 +60,7 @@ def part_of_tally(tally: Tally) -> bytes:
 
 
 def compactable(sizes: Sequence[int]) -> int:
-    """Return the number of the smallest parts to replace by their sum, given all their bytes in increasing order.
+    """The number of the smallest parts to replace by their sum, given all their bytes in increasing order.
 
     A part joins when the smaller ones together are as large: so a byte is written again only when the part it is in
     about doubles, and a large tally is not written anew for every few small reports.

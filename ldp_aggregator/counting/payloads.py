@@ -228,7 +228,7 @@ def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sh
 
 
 def starts_of(ordered: Integers) -> Integers:
-    """Return the places where runs of equal numbers begin."""
+    """The places where runs of equal numbers begin."""
     begins = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
     return begins.nonzero()[0]

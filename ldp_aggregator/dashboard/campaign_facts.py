@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.learned_features import (
@@ -47,13 +47,13 @@ from ldp_aggregator.service.verdicts import (
     without_training,
 )
 from ldp_aggregator.service.words import counted, percent
-from ldp_aggregator.store.contract import CONFLICTING, CampaignState
+from ldp_aggregator.store.contract import CONFLICTING, CampaignState, StoreError
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import MODEL, MOMENTS, SCORE, STATISTICS
 from ldp_protocols.errors import LdpError
 
-MOST_KEPT: Final = 256
-"""States of campaigns whose numbers stay in memory, the last that were asked for."""
+MOST_WARM: Final = 25
+"""Campaigns whose pages are worked out before somebody asks for them: those of the list's first page."""
 
 
 class Numbers:
@@ -61,9 +61,10 @@ class Numbers:
     of which estimates are made. Each is worked out when it is first asked for, in whatever thread that is.
     """
 
-    def __init__(self, campaign: Campaign, counted: Tally, released: Tally) -> None:
+    def __init__(self, campaign: Campaign, counted: Tally, released: Tally, reports: int, moment: datetime) -> None:
         self.campaign, self.counted, self.released = campaign, counted, released
         self.devices = devices_of(campaign, counted)
+        self.reports, self.moment = reports, moment
 
     @cached_property
     def estimates(self) -> Estimates | None:
@@ -100,6 +101,11 @@ class Numbers:
         told = self.belief is not None or self.campaign.asks == STATISTICS
         return shown_series(self.campaign, self.released) if told else ()
 
+    def work_out(self, *, learned: bool) -> None:
+        """What pages show of a campaign, with all that it ``learned``, so that no page has to."""
+        for name in ("questions", "guess", *(("features", "_series") if learned else ())):
+            getattr(self, name)
+
     def over_time(self, moment: datetime, feature: str | None) -> OverTime | None:
         """Curves and the last window in words, of a campaign with windows that has answers."""
         return over_time(self.campaign, self.released, self._series, moment, feature)
@@ -119,42 +125,59 @@ class Numbers:
 
 async def numbers_of(sources: Sources, campaign: Campaign, state: CampaignState) -> Numbers:
     """The numbers of a campaign of devices as of now, the same ones while nothing more is counted."""
-    key = campaign.id, "numbers", state.reports
-    found: Numbers | None = sources.kept.get(key)
-    if found is None:
-        counts = await tally_to_show(sources.store, campaign)
+
+    async def read() -> Numbers:
+        moment, counts = sources.clock(), await tally_to_show(sources.store, campaign)
         # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
         released = counts if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
-        found = Numbers(campaign, counts, released)
-    return _kept(sources, key, found)
+        return Numbers(campaign, counts, released, state.reports, moment)
+
+    return await sources.latest.exact(("counted", campaign.id), state.reports, read)
+
+
+async def shown_of(sources: Sources, campaign: Campaign, state: CampaignState, *, learned: bool = True) -> Numbers:
+    """The numbers that a campaign's pages show, worked out: those of now, or the last ones while newer are made.
+    Without what was ``learned`` those of its place in the list.
+    """
+
+    async def work() -> Numbers:
+        numbers = await numbers_of(sources, campaign, state)
+        await asyncio.to_thread(numbers.work_out, learned=learned)
+        if campaign.asks == SCORE:
+            await evaluation_of(sources, numbers)
+        return numbers
+
+    return await sources.latest.soon(("shown", learned, campaign.id), state.reports, work)
+
+
+def warm(sources: Sources, states: Sequence[CampaignState]) -> None:
+    """Begin to work out what the campaigns' pages will show, one after the other: somebody looks at their list."""
+    names = tuple(state.id for state in states if state.reports and not state.federated)[:MOST_WARM]
+
+    async def work() -> None:
+        for name in names:
+            with suppress(LdpError, StoreError):  # Its own page says what is wrong with it.
+                await shown_of(sources, await sources.campaign(name), await sources.store.state(name))
+
+    if not sources.latest.has("warm", names):
+        sources.latest.start("warm", names, work)
 
 
 async def evaluation_of(sources: Sources, numbers: Numbers) -> dict[str, Any] | None:
-    """The figures of an evaluation round, None where what reads one is not installed. Raises LdpError."""
-    key = numbers.campaign.id, "evaluation", numbers.released.n.tobytes()
-    found: dict[str, Any] | None = sources.kept.get(key)
-    if found is None:
-        try:
-            told = await evaluation_so_far(numbers.campaign, numbers.released)
-        except LdpError as error:
-            if error.code != "not-installed":
-                raise
-            return None
-        found = told.to_json()
-    return _kept(sources, key, found)
+    """The figures of an evaluation round, the last ones while newer are made; None where what reads one is not
+    installed. Raises LdpError.
+    """
 
+    async def evaluate() -> dict[str, Any]:
+        return (await evaluation_so_far(numbers.campaign, numbers.released)).to_json()
 
-_Value = TypeVar("_Value")
-
-
-def _kept(sources: Sources, key: tuple[Any, ...], value: _Value) -> _Value:
-    """Put what was asked for last at the end, and let go of what was longest not asked for."""
-    kept = sources.kept
-    kept.pop(key, None)
-    kept[key] = value
-    while len(kept) > MOST_KEPT:
-        del kept[next(iter(kept))]
-    return value
+    key, version = ("evaluation", numbers.campaign.id), numbers.released.n.tobytes()
+    try:
+        return await sources.latest.soon(key, version, evaluate)
+    except LdpError as error:
+        if error.code != "not-installed":
+            raise
+        return None
 
 
 async def model_of(sources: Sources, state: CampaignState, version: int | None = None) -> ModelRow | None:
@@ -162,14 +185,12 @@ async def model_of(sources: Sources, state: CampaignState, version: int | None =
     number = version or state.model_version
     if not number or state.federated:
         return None
-    key = state.id, "model", number
-    found: ModelRow | None = sources.kept.get(key)
-    if found is None:
+
+    async def read() -> ModelRow | None:
         model = await sources.store.model(state.id, number)
-        if model is None:
-            return None
-        found = model_row(model)
-    return _kept(sources, key, found)
+        return None if model is None else model_row(model)
+
+    return await sources.latest.exact(("model", state.id, number), number, read)
 
 
 async def rounds(sources: Sources, states: Sequence[CampaignState]) -> list[tuple[CampaignState, list[str]]]:
@@ -247,7 +268,7 @@ async def facts_of(
     model = await model_of(sources, state)
     measured, earlier = await _measured(sources, state, model, states)
     facts |= {"model": model, "measured": measured, "earlier": earlier}
-    return Facts(**facts, **await asyncio.to_thread(facts_in, numbers, sources.clock(), learned))
+    return Facts(**facts, **await asyncio.to_thread(facts_in, numbers, learned))
 
 
 async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
@@ -272,7 +293,7 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[str, Any]:
+def facts_in(numbers: Numbers, learned: bool = True) -> dict[str, Any]:
     """The facts of a campaign that are in its counts."""
     width, estimates = widest(numbers.questions), numbers.estimates
     facts: dict[str, Any] = {
@@ -287,7 +308,7 @@ def facts_in(numbers: Numbers, moment: datetime, learned: bool = True) -> dict[s
     if learned and numbers.features:
         best = numbers.features[0]
         facts["top"] = (best.title, best.told, best.removed) if numbers.belief else None
-        series = numbers.over_time(moment, None)
+        series = numbers.over_time(numbers.moment, None)
         facts["told"] = series.now if series else None
     return facts
 

@@ -21,15 +21,15 @@ from ldp_aggregator.dashboard.campaign_facts import (
     facts_of,
     liars_of,
     model_of,
-    numbers_of,
     refused_of,
+    shown_of,
 )
 from ldp_aggregator.dashboard.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.drawing import learned_features as drawing
 from ldp_aggregator.dashboard.drawing.evaluations import confusion_of, drawn, figure_text
 from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure
 from ldp_aggregator.dashboard.drawing.plots import curve, legend_mark
-from ldp_aggregator.dashboard.drawing.precision import of_campaign, reaches
+from ldp_aggregator.dashboard.drawing.precision import Reach, of_campaign, reaches
 from ldp_aggregator.dashboard.overview import IN_A_TABLE, event, nodes_of, points_of
 from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -127,13 +127,14 @@ async def campaign_page(
             "No such page",
             "This campaign has no such page: a federated one has a model, one without a label has none.",
         )
-    numbers = None if state.federated else await numbers_of(sources, campaign, state)
+    numbers = None if state.federated else await shown_of(sources, campaign, state)
     readings = await asyncio.to_thread(sources.readings)
     facts = await facts_of(sources, state, readings, await sources.store.campaigns(), numbers)
     values = {
         "state": state,
         "campaign": campaign,
         "numbers": numbers,
+        "is_behind": numbers is not None and numbers.reports < state.reports,
         "status": facts.status,
         "is_keyless": state.id in readings.keyless,
         "facts": facts,
@@ -235,12 +236,16 @@ async def _health(
 ) -> dict[str, Any]:
     readings = await asyncio.to_thread(sources.readings)
     points = points_of(state, sources)
+    more: list[Reach] = []
+    if numbers is not None:
+        work = partial(asyncio.to_thread, reaches, campaign, numbers.devices)
+        more = await sources.latest.soon(("reaches", campaign.id), numbers.devices, work)
     return {
         "refused": refused_of(state, readings, sources),
         "plot": "" if state.federated else curve(points, title="Reports against time"),
         "points": thinned(points, IN_A_TABLE),
         "since": sources.history.since,
-        "more": await asyncio.to_thread(reaches, campaign, numbers.devices) if numbers else [],
+        "more": more,
     }
 
 
@@ -250,7 +255,9 @@ async def _privacy(
     batch = max(_number(visit.query.get("batch"), DEFAULT_BATCH, MOST_BATCH), 1)
     promises = None
     if numbers is not None:
-        promises = await asyncio.to_thread(of_campaign, campaign, numbers.released, state.arrivals, batch)
+        work = partial(asyncio.to_thread, of_campaign, campaign, numbers.released, state.arrivals, batch)
+        key, version = ("promises", campaign.id, batch), (numbers.reports, state.arrivals)
+        promises = await sources.latest.soon(key, version, work)
     return {
         "batch": batch,
         "promises": promises,

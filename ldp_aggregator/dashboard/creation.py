@@ -108,7 +108,7 @@ async def _checked(form: Mapping[str, str]) -> tuple[str, Preview | None]:
 
 
 def _draft(form: Mapping[str, str]) -> str:
-    """Return the draft that was written, else that of the columns; "" where there is neither. Raises ValueError."""
+    """The draft that was written, else that of the columns; "" where there is neither. Raises ValueError."""
     written, columns = form.get("draft", "").strip(), form.get("columns", "")
     if written or not columns.strip():
         return written

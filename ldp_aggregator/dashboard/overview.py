@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.campaign_facts import facts_of, numbers_of
+from ldp_aggregator.dashboard.campaign_facts import facts_of, shown_of, warm
 from ldp_aggregator.dashboard.drawing.plots import sparkline
 from ldp_aggregator.dashboard.page_sources import Readings, Sources, refused_reports, refused_requests
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -78,16 +78,16 @@ async def get_overview(visit: Visit, sources: Sources) -> web.Response:
     if not (at.isascii() and at.isdigit() and len(at) < 9 and 1 <= int(at) <= pages):
         raise PageError(404, "No such page", f"The list has {counted(pages, 'page')}.")
     readings = await asyncio.to_thread(sources.readings)
-    entries = sorted(
-        [
-            await _entry(state, sources, readings, states, is_judged=place < MOST_JUDGED)
-            for place, state in enumerate(reversed(states))
-        ],
-        key=lambda entry: entry.rank,
+    judged = (
+        _entry(state, sources, readings, states, is_judged=place < MOST_JUDGED)
+        for place, state in enumerate(reversed(states))
     )
+    entries = sorted(await asyncio.gather(*judged), key=lambda entry: entry.rank)
+    entries_here = entries[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE]
+    warm(sources, [entry.state for entry in entries_here])
     return page(
         "overview.html",
-        entries=entries[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE],
+        entries=entries_here,
         total=len(states),
         urgent=sum(entry.attention.mood in (ACT, WATCH) for entry in entries),
         wrong=list(server_findings(sources, readings, states)),
@@ -117,7 +117,7 @@ async def _entry(
     try:
         numbers = None
         if is_judged and not state.federated and not state.damaged:
-            numbers = await numbers_of(sources, await sources.campaign(state.id), state)
+            numbers = await shown_of(sources, await sources.campaign(state.id), state, learned=False)
         facts = await facts_of(sources, state, readings, states, numbers, learned=False)
     except Exception as error:  # One damaged campaign hides no other.
         LOG.error("a campaign cannot be read", extra={"campaign": state.id, "reason": kind_of(error)})

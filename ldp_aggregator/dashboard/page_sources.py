@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
+from ldp_aggregator.dashboard.latest import Latest
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import LOG, Clock, StoreError, kind_of, utc_now
 from ldp_protocols import Campaign
@@ -104,7 +105,7 @@ class Readings:
     """Seconds since 1970."""
 
     def wrong_with(self, campaign_id: str) -> str:
-        """Return why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
+        """The reason why nothing of an open campaign is counted, "" where nothing is known to be wrong."""
         if campaign_id in self.failing:
             return "The store cannot count this campaign: ldp-aggregator fsck says why."
         return "The key that its answers are sealed to is not here." if campaign_id in self.keyless else ""
@@ -174,7 +175,7 @@ class Sources:
     whether accepted reports are kept one by one, ``has_try`` whether the page that explains by doing is offered;
     ``behind_tls`` whether operators come through a proxy that speaks TLS;
     ``check_receivable`` raises DraftError for a campaign of which nobody could open an answer here; ``public_pages``
-    holds pages for everybody as they were drawn, ``kept`` numbers that were worked out for a state of a campaign's
+    holds pages for everybody as they were drawn, ``latest`` numbers that were worked out for a state of a campaign's
     counts, ``rounds`` the campaigns that the model of each evaluation round comes from.
     """
 
@@ -196,5 +197,5 @@ class Sources:
     clock: Clock = utc_now
     history: History = field(default_factory=History)
     public_pages: dict[tuple[str, str, bool], asyncio.Task[bytes]] = field(default_factory=dict)
-    kept: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    latest: Latest = field(default_factory=Latest)
     rounds: dict[str, list[str]] = field(default_factory=dict)

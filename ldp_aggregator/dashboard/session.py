@@ -50,7 +50,7 @@ class Session:
     cookie: str
 
     def form_token(self, key: bytes) -> str:
-        """Return the token that a form of this session must carry: another site can send one, and cannot read this."""
+        """The token that a form of this session must carry: another site can send one, and cannot read this."""
         return hmac.new(key, b"form|" + self.cookie.encode(), hashlib.sha256).hexdigest()
 
     def sent_by(self, form_token: str, key: bytes) -> bool:
@@ -101,7 +101,7 @@ class Visit:
         return self.request.query
 
     def common(self) -> dict[str, object]:
-        """Return what every page of a session shows: its form token, and where it is."""
+        """Values of every page of a session: its form token, and its address."""
         token = "" if self.session is None else self.session.form_token(server_key())
         return {"session": self.session, "form_token": token, "path": self.request.path}
 
@@ -216,7 +216,7 @@ def _login_page(onward: str, problem: str = "") -> web.Response:
 
 
 def _next(path: str | None) -> str:
-    """Return the page to go on with after signing in: a page of this dashboard, and nowhere else."""
+    """The page to go on with after signing in: a page of this dashboard, and nowhere else."""
     if not path or not path.startswith("/") or path.startswith(("//", "/\\", "/login", "/logout")):
         return "/"
     return path if path.isascii() and path.isprintable() and "\\" not in path and ".." not in path else "/"

@@ -52,7 +52,7 @@ def wilson(counts: Counts, n: int, z: float = Z_95) -> tuple[Array, Array]:
 
 
 def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[str, Any]]:
-    """Return one row per cell."""
+    """One row per cell."""
     reach = np.broadcast_to(per_liar, cells.value.shape)
     columns = {"estimate": cells.value, "variance": cells.variance, "low": cells.low, "high": cells.high}
     columns["per_liar"] = reach
@@ -62,18 +62,18 @@ def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[
 def named_rows(
     places: Sequence[Named], rows: Iterable[dict[str, Any]], processed: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
-    """Return rows of cells with what they are of, and the ``processed`` estimate."""
+    """Rows of cells with what they are of, and the ``processed`` estimate."""
     use = [None] * len(places) if processed is None else processed.tolist()
     return [place | row | {"processed": one} for place, row, one in zip(places, rows, use, strict=True)]
 
 
 def finite_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows for JSON, which knows no infinity: null stands for it."""
+    """Rows for JSON, which knows no infinity: null stands for it."""
     return [{k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()} for row in rows]
 
 
 def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Return the names of the values of a question's cells; of a model whether it is right, or where its score lies."""
+    """The names of the values of a question's cells; of a model whether it is right, or where its score lies."""
     if question.kind == RIGHT:
         return ["wrong", "right"]
     if question.kind == SCORE and campaign.evaluation is not None:
@@ -82,7 +82,7 @@ def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
 
 
 def cell_places(campaign: Campaign, question: Question) -> list[Named]:
-    """Return what the cells of a question are of: value and class, or value and that of another feature."""
+    """The axes of a question's cells: value and class, or value and that of another feature."""
     values: Sequence[str | None] = cell_names(campaign, question) or [None]
     if question.kind == JOINT:
         others = campaign.feature(question.other).cell_names
@@ -91,12 +91,12 @@ def cell_places(campaign: Campaign, question: Question) -> list[Named]:
 
 
 def places_of(values: Iterable[str | None], classes: Sequence[str | None]) -> list[Named]:
-    """Return values by classes, in the order of cells."""
+    """Values by classes, in the order of cells."""
     return [{"value": value, "class": of_class} for value in values for of_class in classes]
 
 
 def axes_or_new(axes: Axes | None) -> Axes:
-    """Return ``axes``, or those of a new figure. Raises LdpError without matplotlib."""
+    """``axes``, or those of a new figure. Raises LdpError without matplotlib."""
     if axes is not None:
         return axes
     try:

@@ -55,7 +55,7 @@ _KNOWN: Final = 0.5
 
 
 def scale_logarithms(information: Array, effects: Array) -> Array:
-    """Return ln p(effects | tau) up to a constant for every scale, shape (..., 11); see :data:`SCALES`.
+    """p|`ln p(effects | tau)` upup to a constant for every scale, shape (..., 11); see :data:`SCALES`.
 
     ``information`` S and ``effects`` y, shape (..., r) both, are in coordinates in which y ~ N(S z, S) and
     z ~ N(0, tau): ln p(y | tau) = sum_i [-ln(1 + tau S_i) + tau y_i^2 / (1 + tau S_i)] / 2.
@@ -66,7 +66,7 @@ def scale_logarithms(information: Array, effects: Array) -> Array:
 
 
 def gains(information: Array) -> Array:
-    """Return how much of an effect y is believed at each scale, tau / (1 + tau S), shape (..., 11, r)."""
+    """The part of an effect y that is believed at each scale, `tau / (1 + tau S)`, shape (..., 11, r)."""
     return SCALES[:, None] / (1 + SCALES[:, None] * information[..., None, :])
 
 

@@ -156,7 +156,7 @@ class Estimates(CampaignEstimates):
         return {f.name: f.moments for f in self.campaign.asked if f.moments and (SQUARE, f.name) in self._asking}
 
     def mean_reach(self, feature: str, liars: int) -> Array:
-        """Return the most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
+        """The most that so many liars move a Gaussian feature's mean in every class, shape (k,)."""
         return mean_reach(self, self._gaussian[feature], liars)
 
     def moved_by(self, liars: int) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cel
 
 
 def uninformed(size: int, *, frequencies: bool) -> Cells:
-    """Return an estimate from no report: uniform frequencies (or zero sums), and the whole range as interval."""
+    """An estimate from no report: uniform frequencies (or zero sums), and the whole range as interval."""
     value = np.full(size, 1 / size if frequencies else 0.0)
     low = np.full(size, 0.0 if frequencies else -1.0)
     return Cells(value, np.full(size, np.inf), low, np.ones(size))
@@ -349,7 +349,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
 
 
 def answers(campaign: Campaign, devices: int) -> list[float]:
-    """Return the number of answers that each question can expect."""
+    """The number of answers that each question can expect."""
     totals = {question.index: sum(one.weight for one in pool) for pool in campaign.pools for question in pool}
     return [devices * question.weight / totals[question.index] for question in campaign.questions]
 
@@ -368,6 +368,6 @@ def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]
 
 
 def chance_of_number(question: Question, number: float, devices: int) -> float:
-    """Return E[1 / n] E[n], the number n of reports about a cell being binomial."""
+    """E[1 / n] E[n], the number n of reports about a cell being binomial."""
     about = number * analysis_of(question.mechanism).cell_share
     return 1 + (1 - about / devices) / about

@@ -82,7 +82,7 @@ class FeatureGroup:
         return None if self.together is None else np.bincount(self.together) / len(self.together)
 
     def sums(self, cells: Array) -> Array:
-        """Return the sums of a question's cells over the values that are taken together, shape (cells,)."""
+        """The sums of a question's cells over the values that are taken together, shape (cells,)."""
         if self.together is None:
             return cells
         together, of_value = self.together, cells.reshape(-1, cells.size // (len(self.together) + self.missing))
@@ -132,7 +132,7 @@ def unit_variance(mechanism: AnyMechanism) -> float:
 
 
 def covariance_of_cells(question: Question, frequencies: Array, sizes: Array | None = None) -> Array:
-    """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies; or of
+    """n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies; or of
     sums of so many cells each (``sizes``, shape (d,)).
     """
     diagonal, n = np.arange(frequencies.shape[-1]), np.ones(frequencies.shape[-1]) if sizes is None else sizes
@@ -147,7 +147,7 @@ def covariance_of_cells(question: Question, frequencies: Array, sizes: Array | N
 
 
 def factor(shares: Array) -> Array:
-    """Return F(m), a factor of the covariance of one draw, shape (..., K, K - 1): F F' = diag(m) - m m'.
+    """F(m), a factor of the covariance of one draw, shape (..., K, K - 1): F F' = diag(m) - m m'.
 
     ``shares`` m are above 0, shape (..., K). diag(sqrt m) times the Householder reflection that takes sqrt(m) to a unit
     vector, without that column: the rest of the reflection is an orthonormal basis of what is orthogonal to sqrt(m).
@@ -222,7 +222,7 @@ class ClassShares:
 
 
 def believed_classes(information: Array, linear: Array, reports: Array | int) -> ClassShares:
-    """Return P(class) as told under a prior as wide as that of uniform shares, with one pseudo-report a class."""
+    """P(class) as told under a prior as wide as that of uniform shares, with one pseudo-report a class."""
     classes = linear.shape[-1]
     even = np.full(classes, 1 / classes)
     scale = factor(even) / np.sqrt(classes + 1)
@@ -234,7 +234,7 @@ def believed_classes(information: Array, linear: Array, reports: Array | int) ->
 
 
 def marginal(told: Statistics, present: Array, classes: Array, even: Array | None = None) -> tuple[Array, Array]:
-    """Return P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
+    """P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
     interaction that is thrown away; and how many reports without noise would tell as much, shape (...).
 
     ``present``, shape (..., 1), is the share of records that hold a value, ``classes``, shape (..., C), P(class) of
@@ -255,7 +255,7 @@ def marginal(told: Statistics, present: Array, classes: Array, even: Array | Non
 
 
 def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:
-    """Return the posterior of every feature's scale, shape (features, scales) for those of each shape, given the
+    """The posterior of every feature's scale, shape (features, scales) for those of each shape, given the
     ``logarithms`` of its likelihoods; the weights of the scales are shared by all features (expectation maximisation),
     two pseudo-features among them that have ``usual`` ones.
     """

@@ -76,7 +76,7 @@ class Present:
 
 
 def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
-    """Return the shares of the records that hold a feature's value, from the questions about it in all campaigns.
+    """The shares of the records that hold a feature's value, from the questions about it in all campaigns.
 
     P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
     which is right but for the little that a question adds to the pooled P(class).

@@ -109,7 +109,7 @@ class FeatureEvidence:
         return self.present * self.classes
 
     def cells(self) -> Array:
-        """Return all cells, shape (..., cells), if values told nothing of the class."""
+        """All cells, shape (..., cells), if values told nothing of the class."""
         return self.and_missing(self.present * product(self.marginal, self.classes))
 
     def nearly_even_cells(self, even: Array | None) -> Array:
@@ -123,7 +123,7 @@ class FeatureEvidence:
         return self.and_missing(_TRUST * self.present * independent + (1 - _TRUST) * (self.present * shares))
 
     def and_missing(self, cells: Array) -> Array:
-        """Return the cells of values, and behind them those of who holds none."""
+        """The cells of values, and behind them those of who holds none."""
         return cells if self.absence is None else np.concatenate([cells, self.absence], axis=-1)
 
 
@@ -175,7 +175,7 @@ class FeaturePosterior(FeatureEvidence):
         return np.asarray(of_value * self.parts[..., None, :, :])
 
     def _groups_of(self, effects: Array) -> Array:
-        """Return P(group | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
+        """P(group | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
         the nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
         marginal, classes = self.marginal[..., None, :, None], self.joint[..., None, None, :]
@@ -197,7 +197,7 @@ class FeaturePosterior(FeatureEvidence):
         return np.concatenate([tables * (1 - missing), missing], axis=-2)
 
     def draw(self, populations: int, rng: np.random.Generator) -> Array:
-        """Return effects z of one feature, drawn from the posterior, shape (populations, r).
+        """Effects z of one feature, drawn from the posterior, shape (populations, r).
 
         Noise is drawn before it is turned into the directions of the basis, which are anybody's choice where they are
         told equally well: so a seed draws the same tables on every machine.
@@ -226,7 +226,7 @@ class Posterior:
 
 
 def rows(stack: Stack, places: int | Sequence[int]) -> Stack:
-    """Return the features at some places; the one at a place, without the axis."""
+    """The features at some places; the one at a place, without the axis."""
 
     def taken(part: Any) -> Any:
         if part is None:
@@ -264,7 +264,7 @@ def posterior_of(
 
 
 def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
-    """Return the features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
+    """The features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
     asked: dict[str | None, list[QuestionEstimate]] = {}
     for one in questions:
         if one.n > 0 and one.question.kind == PAIR:
@@ -290,7 +290,7 @@ def _groups(features: Sequence[Feature], classes: int, questions: Sequence[Quest
 def _taken_together(
     name: str, size: int, classes: int, most: int, asked: Sequence[QuestionEstimate], missing: bool, ordered: bool
 ) -> FeatureGroup:
-    """Return a feature whose values are together: in their order; or those that look frequent are half of the groups,
+    """A feature whose values are together: in their order; or those that look frequent are half of the groups,
     alone, and the others, frequent ones first, are as many in each group of the other half.
     """
     count = max(2, min(_TOGETHER, most) // classes - missing)
@@ -305,7 +305,7 @@ def _taken_together(
 
 
 def _evenly_told(asked: Sequence[QuestionEstimate], size: int, classes: int) -> tuple[float, Array]:
-    """Return the information on a cell of one feature at equal frequencies, and its estimated P(value, class)."""
+    """The information on a cell of one feature at equal frequencies, and its estimated P(value, class)."""
     precisions = np.array([one.n / unit_variance(one.question.mechanism) for one in asked])
     cells = np.zeros((size, classes))
     for one, precision in zip(asked, precisions, strict=True):
@@ -368,7 +368,7 @@ class _Own:
     effects: Array
 
     def with_parts(self, believed: FeaturePosterior, scales: Array) -> FeaturePosterior:
-        """Return the beliefs on the groups with those on the values, whose effects have these scales."""
+        """The beliefs on the groups with those on the values, whose effects have these scales."""
         mean = (scales @ gains(self.information) * self.effects).reshape(self.together.size, -1)
         found = np.repeat(self.shares[:, None], self.basis.shape[0], axis=1)
         likely = found + self.scale[:, None] * (mean @ self.basis.T) / (

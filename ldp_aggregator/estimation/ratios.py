@@ -91,7 +91,7 @@ class ConditionalTable:
 
 
 def conditional_table(estimates: CampaignEstimates, feature: str) -> ConditionalTable:
-    """Return P(value | class) of a discrete feature that the campaign asked about."""
+    """P(value | class) of a discrete feature that the campaign asked about."""
     pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
     members = pair.cells.value.size // classes.value.size
     if classes.value.size == 1:  # Of everybody.

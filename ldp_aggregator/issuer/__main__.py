@@ -25,22 +25,25 @@ class NotInstalledError(LdpError):
 def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
-        description="Sign answer tokens, so many for each person, and see neither tokens nor answers. Serves HTTP on "
-        "loopback, behind a proxy that has people log in and names them in a header; prints the public key for a "
-        "campaign's draft. The key is made where the file is missing.",
+        description="Sign a fixed number of answer tokens for each person, without seeing tokens or answers. "
+        "Serves HTTP on loopback, behind a proxy with a login that names the person in a header; prints the public "
+        "key for a campaign's draft. Makes the key if the file is missing.",
         examples=("issuer.pem --people people.sqlite --person-header X-Remote-User",),
     )
     add_version(parser)
     parser.add_argument("key", type=Path, metavar="KEY.pem", help="the key; its owner alone can read it")
     parser.add_argument(
-        "--relay-key", type=Path, metavar="KEY.pem", help="another key, for what relays are shown; made where missing"
+        "--relay-key", type=Path, metavar="KEY.pem", help="another key, for the tokens that relays see; made if missing"
     )
-    parser.add_argument("--people", type=Path, metavar="FILE", help="who had how many (default: nothing is served)")
+    parser.add_argument(
+        "--people", type=Path, metavar="FILE", help="file of the tokens that each person had (default: serve nothing)"
+    )
     parser.add_argument(
         "--person-header",
         default="X-Remote-User",
         metavar="NAME",
-        help="where the proxy names the person; it strips that header from what comes in (default: %(default)s)",
+        help="header in which the proxy names the person; the proxy must strip it from incoming requests "
+        "(default: %(default)s)",
     )
     parser.add_argument("--tokens", type=_tokens, default=1, metavar="N", help="for each person (default: 1)")
     parser.add_argument(
@@ -49,7 +52,7 @@ def make_parser() -> Parser:
         action="append",
         default=[],
         metavar="FILE",
-        help="a published campaign's document, whose key and number of tokens have to be these; repeatable",
+        help="a published campaign's document; its key and number of tokens must be these; repeatable",
     )
     parser.add_argument(
         "--operations-port",
@@ -62,7 +65,7 @@ def make_parser() -> Parser:
         type=place,
         default=("127.0.0.1", 8091),
         metavar="[HOST:]PORT",
-        help="where to listen; the proxy alone may reach it, since its word says who asks (default: 127.0.0.1:8091)",
+        help="where to listen; only the proxy may reach it, since it says who asks (default: 127.0.0.1:8091)",
     )
     return parser
 

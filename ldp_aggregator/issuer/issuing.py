@@ -73,7 +73,7 @@ def read_issuer_key(path: Path) -> RSAPrivateKey:
 
 
 def public_key(key: RSAPrivateKey) -> str:
-    """Return what a draft's ``issuer.key``, or ``relay_key``, says."""
+    """The text of a draft's ``issuer.key``, or ``relay_key``."""
     return key_text(key.public_key().public_numbers().n)
 
 

@@ -128,7 +128,7 @@ class Evaluated:
 
 
 def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
-    """Return what an evaluation round tells. Raises ValueError for any other campaign."""
+    """The figures of an evaluation round. Raises ValueError for any other campaign."""
     asked, names = _asked(campaign), campaign.label.classes
     told = {one.question.kind: one for one in estimate(campaign, tally).questions if one.n >= _FEWEST}
     table = _table_of(told[SCORE], asked) if SCORE in told else None
@@ -169,7 +169,7 @@ class Foreseen:
 
 
 def foresee(campaign: Campaign, devices: int) -> Foreseen:
-    """Return how well so many devices' answers to an evaluation round would tell its figures."""
+    """The precision of an evaluation round's figures with so many devices."""
     asked = _asked(campaign)
     scores, of = draw_scores(asked.model, _RECORDS, np.random.default_rng(0))
     places = scores.argmax(axis=1)
@@ -227,7 +227,7 @@ def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int =
 
 
 def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None = None) -> NaiveBayes:
-    """Return the model of an evaluation round, with what it tells and what training and evaluation cost a device.
+    """The model of an evaluation round, with what it tells and what training and evaluation cost a device.
 
     Its threshold is moved where that is clearly better: in the model format that is another prior. A device answers one
     campaign of a study, so that where both rounds are of one study the worse of their losses holds; where they are not,
@@ -266,7 +266,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
 
 
 def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool) -> PublishedGuarantee:
-    """Return the guarantee of both publications: where they are of one study a device is in one of them."""
+    """The guarantee of both publications: where they are of one study a device is in one of them."""
     conditions = tuple(dict.fromkeys((*first.conditions, *second.conditions)))
     if first.epsilon is None or second.epsilon is None:
         raise ValueError("the model says that nothing bounds what is published of its devices")
@@ -276,7 +276,7 @@ def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool)
 
 
 def with_threshold(model: Model, threshold: float, slope: float = 1.0) -> Model:
-    """Return the model whose log odds between any two classes are those of ``model`` times the slope; of two classes
+    """The model whose log odds between any two classes are those of ``model`` times the slope; of two classes
     those of the second less the threshold.
 
     In the model's own format: of each feature the log odds of a value are multiplied, and a variance is divided. What
@@ -336,12 +336,12 @@ class _Table:
     n: float
 
     def share(self, cells: Mask) -> Cells:
-        """Return the share of all these cells together; of several sets, shape (sets, places, k), an entry each."""
+        """The share of all these cells together; of several sets, shape (sets, places, k), an entry each."""
         chosen = cells.reshape(-1, self.value.size).astype(np.float64)
         return Cells.normal(chosen @ self.value.ravel(), np.maximum(self._across(chosen, chosen), 0.0))
 
     def ratio(self, cells: Mask, whole: Mask) -> Cells:
-        """Return the share of cells among those of ``whole``, which are in it."""
+        """The share of cells among those of ``whole``, which are in it."""
         first, second = (one.reshape(-1, self.value.size).astype(np.float64) for one in (cells, whole))
         first, second = np.broadcast_arrays(first, second)
         inside, others = first.sum(axis=1), (second - first).sum(axis=1)
@@ -360,7 +360,7 @@ class _Table:
         return np.asarray(((first @ self.covariance) * second).sum(axis=-1))
 
     def area(self) -> Cells:
-        """Return the area under the ROC curve: how often a record of the second class has the higher score than one of
+        """The area under the ROC curve: how often a record of the second class has the higher score than one of
         the first, ties counting half. Numerator and denominator are quadratic in the cells.
         """
         places, cells = len(self.value), self.value.ravel()
@@ -409,7 +409,7 @@ class _Accuracy:
         return Figure.of(Cells.normal(np.array([self.own @ self.told]), np.array([self._variance(self.own)])))
 
     def published(self, asked: Asked) -> tuple[Figure, float, str]:
-        """Return the accuracy at the threshold that is taken, the threshold, and the reason."""
+        """The accuracy at the threshold that is taken, the threshold, and the reason."""
         edges = [edge for edge in asked.edges or () if edge]
         own = _right(asked).ravel().astype(np.float64)
         if not edges:
@@ -431,7 +431,7 @@ class _Accuracy:
         return figure, edges[best], why
 
     def slope(self, asked: Asked, threshold: float) -> float:
-        """Return the number that log odds above the threshold are multiplied by: the one with which the model says on
+        """The number that log odds above the threshold are multiplied by: the one with which the model says on
         average how often it is right, where without any it is off by more than is clear. A place says what the model's
         own records in it say on average.
         """
@@ -472,7 +472,7 @@ class _Accuracy:
 
 
 def _mean_with(level: float, value: float, deviation: float, low: float, high: float) -> float:
-    """Return the mean of the normal law, cut to [low, high], of which ``level`` lies below ``value``."""
+    """The mean of the normal law, cut to [low, high], of which ``level`` lies below ``value``."""
 
     def below(mean: float) -> float:
         return float(truncnorm.cdf(value, (low - mean) / deviation, (high - mean) / deviation, mean, deviation)) - level
@@ -497,13 +497,13 @@ def _table_of(score: QuestionEstimate, asked: Asked) -> _Table:
 
 
 def _of_class(asked: Asked) -> Mask:
-    """Return the cells of every class, shape (k, places, k)."""
+    """The cells of every class, shape (k, places, k)."""
     classes = len(asked.model.classes)
     return np.broadcast_to(np.eye(classes, dtype=bool)[:, None, :], (classes, asked.places, classes))
 
 
 def _saying(asked: Asked, threshold: float = 0.0) -> Mask:
-    """Return the cells in which the model says every class, shape (k, places, k)."""
+    """The cells in which the model says every class, shape (k, places, k)."""
     classes = len(asked.model.classes)
     said = np.arange(classes)
     if asked.edges is not None:
@@ -512,7 +512,7 @@ def _saying(asked: Asked, threshold: float = 0.0) -> Mask:
 
 
 def _right(asked: Asked, threshold: float = 0.0) -> Mask:
-    """Return the cells in which the model says the class of the record, shape (places, k)."""
+    """The cells in which the model says the class of the record, shape (places, k)."""
     return np.asarray((_saying(asked, threshold) & _of_class(asked)).any(axis=0))
 
 

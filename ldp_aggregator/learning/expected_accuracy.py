@@ -129,7 +129,7 @@ class PredictedAccuracy:
 
 
 def predict_accuracy(learned: Learned) -> PredictedAccuracy:
-    """Return what to expect of a learned model; Gaussian features are taken to be as in the model."""
+    """The accuracy to expect of a learned model; Gaussian features are taken to be as in the model."""
     model = learned.model
     rng = np.random.default_rng(_SEED)
     shares, tables = _populations(model, learned.posterior, rng)
@@ -171,7 +171,7 @@ def _populations(model: Model, posterior: Posterior, rng: np.random.Generator) -
 
 
 def _missing_numbers(learned: Learned) -> dict[str, float]:
-    """Return the share of records without a value of each Gaussian feature that may be missing."""
+    """The share of records without a value of each Gaussian feature that may be missing."""
     found: dict[str, list[float]] = {}
     for one in learned.estimates:
         for name, part in one.missing.items():
@@ -180,14 +180,14 @@ def _missing_numbers(learned: Learned) -> dict[str, float]:
 
 
 def _shares_said(model: Model, rng: np.random.Generator) -> dict[str, float]:
-    """Return how often the model says each class of records that are as its own tables have them."""
+    """The frequency with which the model says each class of records that are as its own tables have them."""
     scores, _ = draw_scores(model, _POPULATIONS * _RECORDS, rng)
     counts = np.bincount(scores.argmax(axis=1), minlength=len(model.classes)) / len(scores)
     return dict(zip(model.classes, counts.tolist(), strict=True))
 
 
 def _classes(shares: Array, records: int, rng: np.random.Generator) -> Integers:
-    """Return as many records of every class as its share says, but for rounding."""
+    """Numbers of records of every class, by its share, but for rounding."""
     points = (np.arange(records) + rng.random()) / records
     return np.minimum(np.searchsorted(np.cumsum(shares), points), shares.size - 1)
 
@@ -235,7 +235,7 @@ def _values(tables: Array, places: Integers, rng: np.random.Generator) -> Intege
 
 
 def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.random.Generator) -> Array:
-    """Return log densities of drawn records under every class, up to a constant, (C, populations, records)."""
+    """Log densities of drawn records under every class, up to a constant, (C, populations, records)."""
     mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
     drawn = mean[classes] + np.sqrt(variance)[classes] * rng.standard_normal(classes.shape)
     values = np.clip(drawn, likelihood.feature.low, likelihood.feature.high)
@@ -244,7 +244,7 @@ def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.r
 
 
 def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | None:
-    """Return what the best discrete feature alone reaches; None where nothing is told of any."""
+    """The accuracy of the best discrete feature alone; None if nothing is told of any."""
     names, halves = [], []
     for group, its in learned.posterior.groups:
         told = group.told(its.and_missing((its.groups * its.joint[:, None, :]).reshape(len(group.names), -1)))

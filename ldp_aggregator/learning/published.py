@@ -198,7 +198,7 @@ def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[A
 
 
 def _crowd(campaign: Campaign, tally: Tally) -> int:
-    """Return the devices among which each hides: in a series, where one is in one window, those of the smallest."""
+    """The devices among which each hides: in a series, where one is in one window, those of the smallest."""
     crowds = [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
     return min((crowd for crowd in crowds if crowd), default=0)
 
@@ -216,7 +216,7 @@ def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:
 
 
 def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
-    """Return the epsilon of every private round that a projection was fitted on, by the name of its study."""
+    """The epsilon of every private round that a projection was fitted on, by the name of its study."""
     lost: dict[str, float] = {}
     for projection in (campaign.projection for campaign in campaigns):
         if projection is not None and projection.fitted_epsilon is not None:
@@ -226,7 +226,7 @@ def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
 
 
 def local_guarantee(lost: Mapping[str, float], public: tuple[str, ...] = LOCAL_PUBLIC) -> Guarantee:
-    """Return the guarantee of the most that one device can have lost, who may be in every study."""
+    """The guarantee of the most that one device can have lost, who may be in every study."""
     return Guarantee(sum_up(lost.values()), 0.0, LOCAL_RELATION, public)
 
 

@@ -219,7 +219,7 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
 
 
 def foreseen_variances(drift: float, variance: float, windows: int) -> tuple[float, float]:
-    """Return the variances to expect of a filtered and of a smoothed level, for planning.
+    """The variances to expect of a filtered and of a smoothed level, for planning.
 
     With q the drift and R the variance of one window's estimate (with its sampling), a long series has
 
@@ -258,7 +258,7 @@ def _drifts(values: Array, typical: float) -> Array:
 
 
 def _shapes(windows: int, drifts: int) -> tuple[Array, Array]:
-    """Return jumps, before every window or as many as there is room for, with a trend last; and their prior."""
+    """Jumps, before every window or as many as there is room for, with a trend last; and their prior."""
     most = max(1, min(windows - 1, _MOST // (windows * drifts)))
     time, places = np.arange(windows), np.linspace(windows - 1, 1, most).round()[::-1] if windows > 1 else np.zeros(0)
     jumps = (time[:, None] >= places).astype(np.float64)
@@ -315,13 +315,13 @@ def _backward(passed: _Passed, drifts: Array) -> _Passed:
 
 
 def _evidence(passed: _Passed, size: float) -> Array:
-    """Return the log likelihood of every hypothesis from the windows so far, shape (windows, drifts, cells, ...)."""
+    """The log likelihood of every hypothesis from the windows so far, shape (windows, drifts, cells, ...)."""
     plain, told = passed.likelihoods[..., None], 1 + size * passed.information
     return np.concatenate([plain, plain + 0.5 * (size * passed.shocks**2 / told - np.log(told))], axis=-1)
 
 
 def _posterior(logarithms: Array) -> Array:
-    """Return weights that add up to 1 over a cell's hypotheses."""
+    """Weights that add up to 1 over a cell's hypotheses."""
     weights = np.exp(logarithms - logarithms.max(axis=(1, 3), keepdims=True))
     return np.asarray(weights / weights.sum(axis=(1, 3), keepdims=True))
 
@@ -339,7 +339,7 @@ def _mix(passed: _Passed, weights: Array, told: _Hypotheses) -> Cells:
 
 
 def _present(passed: _Passed, smoothed: _Passed, weights: Array, variance: Array, told: _Hypotheses) -> Array:
-    """Return what the last level makes of every window's estimates, shape (windows, cells): gains, and the weight of
+    """Weights of every window's estimates in the last level, shape (windows, cells): gains, and the weight of
     each in b, `M^-1 u = R^-1 (u - smoothed u)` for y of covariance M without the shape.
     """
     gains = passed.variances / variance[:, None]

@@ -211,7 +211,7 @@ def _unweighted(projection: Projection | None) -> Projection | None:
 
 
 def _moments(estimates: Sequence[Estimates], feature: NumericFeature, shares: Cells, how: Decoding) -> Moments:
-    """Return mean and variance of every class, pooled over the campaigns, shrunk where ``how`` says so."""
+    """Mean and variance of every class, pooled over the campaigns, shrunk where ``how`` says so."""
     asked = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
     value, square = map(pool, asked)
     present = present_shares(shares, [one for of_kind in asked for one in of_kind])
@@ -222,7 +222,7 @@ def _moments(estimates: Sequence[Estimates], feature: NumericFeature, shares: Ce
 
 
 def _table(estimates: Sequence[Estimates], feature: Feature, how: Decoding) -> Array:
-    """Return non-negative weights of shape (values, k) from the joint table of a discrete feature."""
+    """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
     asked = [one.asking(feature.name, PAIR) for one in estimates]
     reports, values = sum(one.n for one in asked), pool(asked).value
     joint = floor(values, reports) if how.post == FLOOR else norm_sub(values) * reports + how.smoothing
@@ -279,7 +279,7 @@ def found_by_lying(
 
 
 def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, lying: int) -> Tally:
-    """Return the tally as it would be if of the devices that were asked about each feature so many had lied."""
+    """The tally as it would be if of the devices that were asked about each feature so many had lied."""
     of_feature = {one.feature.name: one for one in model.likelihoods}
     lied = Tally(tally.campaign)
     lied.merge(tally)
@@ -304,7 +304,7 @@ def _named_item(question: Question, likelihood: Likelihood, named: int, classes:
 
 
 def _numbers(likelihood: Likelihood) -> NDArray[np.float64]:
-    """Return P(value | class), or means and standard deviations in ranges of the feature."""
+    """P(value | class), or means and standard deviations in ranges of the feature."""
     if isinstance(likelihood, DiscreteLikelihood):
         return np.array(likelihood.table)
     feature = likelihood.feature

@@ -70,7 +70,7 @@ class NoisyVectorFacts(Analysis[N]):
         return struct.pack(f"<{size}i", *(told.get(cell, 0) for cell in range(size)))
 
     def with_noise(self, cells: Integers) -> Rows:
-        """Return noisy cells as payloads, clamped as devices do."""
+        """Noisy cells as payloads, clamped as devices do."""
         bound = self.mechanism.bound
         return np.clip(cells, -bound, bound).astype("<i4").view(np.uint8)
 

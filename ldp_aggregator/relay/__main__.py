@@ -36,9 +36,9 @@ AGAIN_TIMEOUT: Final = 10.0
 def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
-        description="Serve devices like an aggregator would, mix what they send, and forward it in large batches. An "
+        description="Serve devices like an aggregator, mix their uploads, and forward them in large batches. An "
         "upload is acknowledged when it is on disk. Waits for an aggregator that is not up. Stops on SIGTERM or "
-        "Ctrl-C; what is queued then is forwarded after the next start.",
+        "Ctrl-C; queued uploads are forwarded after the next start.",
         examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
     )
     add_version(parser)
@@ -56,14 +56,13 @@ def make_parser() -> Parser:
         "--least-batch",
         type=int,
         metavar="N",
-        help="forward the reports of at least so many devices together; fewer wait (default: 1000, or the campaign's "
-        "crowd)",
+        help="forward the reports of at least so many devices together (default: 1000, or the campaign's crowd)",
     )
     parser.add_argument(
         "--longest-wait",
         type=float,
         metavar="SECONDS",
-        help="forward fewer, but never one alone, when the first has waited so long (default: they wait on)",
+        help="forward fewer, but never one alone, once the first has waited so long (default: they wait on)",
     )
     parser.add_argument(
         "--gather",
@@ -77,7 +76,7 @@ def make_parser() -> Parser:
         action="append",
         default=[],
         metavar="BYTES",
-        help="take sealed uploads of this length, too: of an app whose headers are longer than usual; repeatable",
+        help="also take sealed uploads of this length, from an app with longer headers; repeatable",
     )
     parser.add_argument(
         "--operations-port",
@@ -85,16 +84,17 @@ def make_parser() -> Parser:
         metavar="[HOST:]PORT",
         help="answer /healthz, /readyz and /metrics there; port 0 is a free one (default: nowhere)",
     )
+    parser.add_argument("--token-file", metavar="FILE", help="a token of scope relay, if the aggregator asks for one")
     parser.add_argument(
-        "--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one"
-    )
-    parser.add_argument(
-        "--publisher", metavar="KEY", action="append", help="hand on what this publisher's key has signed; repeatable"
+        "--publisher",
+        metavar="KEY",
+        action="append",
+        help="pass on directories that this publisher's key has signed; repeatable",
     )
     parser.add_argument(
         "--admission",
         metavar="MODULE:FUNCTION",
-        help="a coroutine that is asked (campaign id, headers) before an upload",
+        help="a coroutine (campaign id, headers) that checks each upload",
     )
     return parser
 

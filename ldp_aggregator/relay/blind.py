@@ -53,12 +53,12 @@ def shown_name(window: int) -> str:
 
 
 def is_sealed(name: str) -> bool:
-    """Return true for the name of a queue of sealed uploads; no campaign's id has a dot."""
+    """True for the name of a queue of sealed uploads; no campaign's id has a dot."""
     return name.startswith(_SEALED)
 
 
 def is_whole(name: str) -> bool:
-    """Return true for the name of a queue of whole uploads."""
+    """True for the name of a queue of whole uploads."""
     return name.startswith((_SEALED, _SHOWN))
 
 
@@ -117,7 +117,7 @@ class Arrivals:
         self._turn = ForkSafeLock()
 
     def keep(self, arrival: Arrival, timeout: float) -> None:
-        """Return once it is settled. Raises StorageError where the turn does not come in time."""
+        """Wait until it is settled. Raises StorageError where the turn does not come in time."""
         self._waiting.append(arrival)
         if not self._turn.acquire(timeout):
             # Somebody may keep it yet: it is sent again, and counted once.

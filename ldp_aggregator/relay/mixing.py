@@ -91,7 +91,7 @@ class Pool:
         self._reports = f"pool/{name}/"
 
     def gathering(self, transaction: Transaction) -> Gathering:
-        """Return what waits."""
+        """Uploads that wait."""
         stored = transaction.get(self._state)
         if stored is None:
             return Gathering()
@@ -196,7 +196,7 @@ class Mixer:
         return 0 if stored is None else int(unpack(self._expired, stored))
 
     def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
-        """Return the number of devices that what has these ids was mixed with, 0 where nobody says.
+        """The number of devices that what has these ids was mixed with, 0 where nobody says.
 
         Another process may have gone on to its next batch: what is said is about these very ones, or not said.
         """

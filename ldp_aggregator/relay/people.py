@@ -60,7 +60,7 @@ def admitted_answer(campaign: Campaign, shown: str | None, ids: Iterable[bytes])
 
 
 def was_admitted(transaction: Transaction, key: str) -> bool:
-    """Return true where this token was shown before, with whatever upload."""
+    """True if this token was shown before, with whatever upload."""
     return transaction.get(key) is not None
 
 

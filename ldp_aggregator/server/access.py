@@ -127,7 +127,7 @@ def check_answer_token(campaign: Campaign, blocks: Sequence[Block], shown: str |
 
 
 def _are_one_answer(campaign: Campaign, blocks: Sequence[Block]) -> bool:
-    """Return whether there is at most one report to the questions of which a device answers one."""
+    """True if there is at most one report to the questions of which a device answers one."""
     if campaign.privacy.answers == "one":
         return [block.count for block in blocks] == [1]
     asked = [campaign.counted[block.question].group for block in blocks]

@@ -34,20 +34,20 @@ UPLOAD: Final = "upload"
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
-    "ldp_campaign_ids": ("Report ids kept by open campaign, as of the last half minute", "campaign"),
-    "ldp_campaign_failing": ("Campaigns that could not be counted, where others can be", "campaign"),
-    "ldp_gateway_key_missing": ("Open campaigns whose answers are sealed to a key that is not here", "campaign"),
-    "ldp_campaign_unsigned": ("Open campaigns that no directory of the publishers in the settings names", "campaign"),
-    "ldp_store_info": ("The store that is served, by its own id", "store"),
-    "ldp_time_seconds": ("The time by this machine's clock", ""),
-    "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
-    "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
-    "ldp_store_files": ("Runs of ids, and drafts of runs", "part"),
-    "ldp_damaged_campaigns": ("Campaigns that go on although a part of what is stored of them is damaged", ""),
-    "ldp_archive_pending_files": ("Files of an archive in a folder that wait for their commit", ""),
-    "ldp_last_backup_timestamp_seconds": ("When the store was backed up last", ""),
-    "ldp_certificate_expires_timestamp_seconds": ("When the public listener's certificate ends", ""),
-    "ldp_directory_expires_timestamp_seconds": ("When a publisher's directory ends", "key"),
+    "ldp_campaign_ids": ("Stored report ids of an open campaign, as of the last half minute", "campaign"),
+    "ldp_campaign_failing": ("Campaigns that cannot be counted; /readyz stays 200", "campaign"),
+    "ldp_gateway_key_missing": ("1 for an open campaign whose gateway key this process lacks", "campaign"),
+    "ldp_campaign_unsigned": ("Open campaigns that no directory of the setting publishers names", "campaign"),
+    "ldp_store_info": ("The store by its own id; status compares it", "store"),
+    "ldp_time_seconds": ("This machine's clock", ""),
+    "ldp_free_bytes": ("Free space on the embedded store's disk", ""),
+    "ldp_store_bytes": ("Size of the embedded store: database, wal, runs, drafts", "part"),
+    "ldp_store_files": ("Files of the embedded store: runs, drafts", "part"),
+    "ldp_damaged_campaigns": ("Campaigns that go on with a damaged part of their store", ""),
+    "ldp_archive_pending_files": ("Files of the archive whose commit has no recorded end", ""),
+    "ldp_last_backup_timestamp_seconds": ("The end of the last good backup", ""),
+    "ldp_certificate_expires_timestamp_seconds": ("The end of the public listener's certificate", ""),
+    "ldp_directory_expires_timestamp_seconds": ("The end of a publisher's directory", "key"),
 }
 """The gauges beside counts and times: text, and the name of the label where it has one."""
 
@@ -65,7 +65,7 @@ class DoorMetrics:
         )
         self.request_seconds = Histogram(
             "ldp_request_seconds",
-            "Time from a request's headers to its answer, by route and method",
+            "Time from a request's headers to its answer, commit included",
             ["route", "method"],
             buckets=REQUEST_BUCKETS,
             registry=self.registry,
@@ -73,7 +73,7 @@ class DoorMetrics:
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.refusals = Counter(
             "ldp_refusals",
-            "Requests and connections refused, by the problem's code",
+            "Every refusal of a request or connection, by its code",
             ["code"],
             registry=self.registry,
         )
@@ -82,7 +82,7 @@ class DoorMetrics:
         )
         self.queue_bytes = Gauge(
             "ldp_queue_bytes",
-            "Bytes held of clients of the public listener: not complete, waiting or being committed, answers not read",
+            "Bytes of requests and unread answers on the public listener; near 64 MiB clients get 503",
             registry=self.registry,
         )
         self._due: asyncio.Task[bytes] | None = None
@@ -124,24 +124,26 @@ class Metrics(DoorMetrics):
         histogram = partial(Histogram, registry=self.registry)
         self.campaign_refusals = counter(
             "ldp_campaign_refusals",
-            "Reports and whole uploads that a campaign refused, by code",
+            "Refusals of a campaign, of a report or a whole upload",
             ["campaign", "what", "code"],
         )
         self._refusing: set[str] = set()
         self.queue_age = gauge(
-            "ldp_queue_age_seconds", "How long the upload that waits longest has waited for its commit"
+            "ldp_queue_age_seconds", "Age of the oldest upload that waits for its commit; seconds: the store hangs"
         )
         self.reports = counter(
-            "ldp_reports", "Reports by outcome: counted, duplicate, or the code that refused them", ["outcome"]
+            "ldp_reports",
+            "Reports: counted, duplicate, or a code; conflicting-report is a client that randomises anew",
+            ["outcome"],
         )
         self.reports.labels("counted")  # From the start: an alert that none were counted needs a zero.
-        self.shares = counter(
-            "ldp_shares", "Shares of nodes by outcome: kept, withdrawn, or the code that refused them", ["outcome"]
+        self.shares = counter("ldp_shares", "Shares of nodes: kept, withdrawn, or the code of a refusal", ["outcome"])
+        self.commit_seconds = histogram(
+            "ldp_commit_seconds", "Time of a commit; slow disks show here first", buckets=COMMIT_BUCKETS
         )
-        self.commit_seconds = histogram("ldp_commit_seconds", "Time of a commit", buckets=COMMIT_BUCKETS)
         self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
-        self.mutations = counter("ldp_mutations", "Changes that an operator asked for", ["kind"])
-        self.store_errors = counter("ldp_store_errors", "Failures of the store")
+        self.mutations = counter("ldp_mutations", "Campaigns made and closed, models published", ["kind"])
+        self.store_errors = counter("ldp_store_errors", "Failures of the store; look at any")
         self.told = Told()
         self.registry.register(self.told)
 

@@ -50,7 +50,7 @@ OHTTP_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
     "malformed-share": Kind(400, "The body is not the one valid encoding of a share for this campaign"),
-    "impossible-share": Kind(400, "No table gives the share, whatever the noise"),
+    "impossible-share": Kind(400, "No table gives the share: sums beyond its rows, or too many rows"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),
@@ -97,7 +97,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "unmet-expectation": Kind(417, "The only expectation that is met is 100-continue"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
-    "unknown-host": Kind(421, "This listener is not asked under this name; use its address, or set operations_names"),
+    "unknown-host": Kind(
+        421, "This listener does not answer under this name; use its address, or set operations_names"
+    ),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "not-installed": Kind(501, "This server was installed without the libraries that train"),

@@ -40,7 +40,7 @@ def compile_draft(text: bytes, *, toml: bool) -> Campaign:
 
 
 def parse_draft(text: bytes, *, toml: bool) -> dict[str, Any]:
-    """Return a draft as its author wrote it, not checked yet. Raises DraftError."""
+    """A draft as its author wrote it, not checked yet. Raises DraftError."""
     draft = _parse_toml(text) if toml else parse_json(text, DraftError)
     if not isinstance(draft, dict):
         raise DraftError("draft", "must be an object, with label and features")
@@ -69,7 +69,7 @@ def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) 
 
 
 def gateway_line(gateway: Gateway) -> str:
-    """Return the line that names a gateway at the head of a draft in TOML."""
+    """The line that names a gateway at the head of a draft in TOML."""
     return f'gateway = {{ key = "{gateway.key}" }}'
 
 
@@ -145,7 +145,7 @@ def draft_from(
     epsilon: float,
     for_people: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the draft of columns that are read already, by their names. Raises ValueError."""
+    """The draft of columns that are read already, by their names. Raises ValueError."""
     found = dict(columns)
     if not label.strip():
         raise ValueError(f"name the column to learn, one of {_names(found)}")
@@ -175,7 +175,7 @@ def draft_from(
 
 
 def read_column(line: str) -> tuple[str, dict[str, Any]]:
-    """Return a column's name and what it can be, as a draft has it. Raises ValueError."""
+    """A column's name and what it can be, as a draft has it. Raises ValueError."""
     name, _, what = (part.strip() for part in line.partition(":"))
     if not name:
         raise ValueError(f"the line {line.strip()!r} has no name before its colon")

@@ -289,7 +289,7 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
 
 
 def trained_on(campaign: Campaign) -> list[str]:
-    """Return the campaigns that an evaluation round's model comes from; none where it comes from elsewhere."""
+    """The campaigns that an evaluation round's model comes from; none where it comes from elsewhere."""
     told = campaign.evaluation.model.training.get("campaigns") if campaign.evaluation else None
     return [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
 

@@ -77,7 +77,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix=PREFIX, hide_input_in_errors=True)
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
-    database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store")
+    database: SecretStr | None = Field(
+        default=None, description="postgresql:// address of the shared store; unset: the embedded store"
+    )
     listen: str = Field(default="0.0.0.0:8080", description="[HOST:]PORT of the public listener; port 0 is a free one")
     listen_admin: str = Field(default="127.0.0.1:8081", description="[HOST:]PORT of the admin listener")
     listen_operations: str = Field(
@@ -87,47 +89,53 @@ class Settings(BaseSettings):
         default=False, description="the admin listener is reached through a proxy that speaks TLS: cookies are Secure"
     )
     operations_names: tuple[str, ...] = Field(
-        default=(), description="names under which the listener for health is asked, beside addresses and localhost"
+        default=(),
+        description="names of the host to which the operations listener answers, beside its address and localhost",
     )
-    tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
+    tls_certificate: Path | None = Field(
+        default=None, description="certificate chain (PEM) of the public listener; unset: no TLS"
+    )
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest level of the log"
+    )
     archive: str | None = Field(
-        default=None, description="folder or address (s3://...) where accepted reports are kept as Parquet; unset: none"
+        default=None, description="folder or address (s3://...) for accepted reports as Parquet; unset: no archive"
     )
     uploads_need_token: bool = Field(
-        default=False, description="accept uploads only with a relay token, to whatever campaign"
+        default=False, description="for every campaign, accept uploads only with a token of scope relay"
     )
     allowed_origins: tuple[str, ...] = Field(
-        default=(), description='origins (https://app.example.org) of the pages that may upload; ["*"] is every one'
+        default=(), description='origins (https://app.example.org) of pages that may upload; ["*"] allows every page'
     )
     keep_closed_days: int | None = Field(
-        default=None, ge=1, description="delete campaigns so many days after they were closed; unset keeps them"
+        default=None, ge=1, description="delete campaigns so many days after their closing; unset: never"
     )
     admission: str | None = Field(
         default=None,
         pattern=r"^[\w.]+:\w+$",
-        description="module:function that is asked before an upload without a token",
+        description="module:function that checks uploads without a token; unset: no check",
     )
     gateway_key: Path | None = Field(
-        default=None, description="keys to which devices seal uploads (key create --gateway); unset: none are opened"
+        default=None,
+        description="file of the keys to which devices seal uploads (key create --gateway); unset: no gateway",
     )
     gateway_elsewhere: bool = Field(
-        default=False, description="another server holds the keys of campaigns' gateways: none is missed here"
+        default=False, description="another server has the gateways' keys: do not report missing ones"
     )
     publishers: tuple[str, ...] = Field(
-        default=(), description="public keys of publishers whose directories have to name every open campaign"
+        default=(), description="public keys of publishers whose directories must name every open campaign"
     )
-    try_page: bool = Field(default=False, description="offer the page that explains local privacy by doing, at /try")
+    try_page: bool = Field(default=False, description="offer the page that explains local privacy, at /try")
     body_bytes: int = Field(default=Limits.body_bytes, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     connections: int = Field(
-        default=Limits.connections, ge=1, description="open connections of one listener and process"
+        default=Limits.connections, ge=1, description="most open connections of one listener and process"
     )
     uploads_per_second: float | None = Field(
-        default=None, gt=0, description="uploads of one campaign without a token, in each process; unset: any number"
+        default=None, gt=0, description="most uploads of one campaign without a token, in each process; unset: no limit"
     )
     pause_seconds: float = Field(
-        default=0.0, ge=0, description="how long it serves on after SIGTERM, and says that it is not ready"
+        default=0.0, ge=0, description="time after SIGTERM in which the server goes on, but is not ready"
     )
 
     @property

@@ -187,7 +187,7 @@ def _barred(outcome: Outcome, bar: str) -> Outcome:
 
 
 def is_known(answers: Mapping[str, Sequence[Outcome]]) -> bool:
-    """Return whether nothing of a group is new, and something of it was there before. Whoever counts writes all the
+    """True if nothing of a group is new, and something of it was there before. Whoever counts writes all the
     same: what is known takes as long to acknowledge as what is new.
     """
     each = [outcome for outcomes in answers.values() for outcome in outcomes]
@@ -195,7 +195,7 @@ def is_known(answers: Mapping[str, Sequence[Outcome]]) -> bool:
 
 
 def needs_time(submissions: Sequence[Submission]) -> bool:
-    """Return whether any is of a campaign with windows, which count what is in time."""
+    """True if any is of a campaign with windows, which count what is in time."""
     return any(submission.campaign.windows is not None for submission in submissions)
 
 
@@ -241,7 +241,7 @@ def gather(campaign: Campaign, submissions: Sequence[Submission], moment: Moment
 
 
 def _untimely(campaign: Campaign, questions: NDArray[np.int64], moment: Moment | None) -> dict[int, str]:
-    """Return the code of every report of a window whose answers are not counted yet, or no more."""
+    """The code of every report of a window whose answers are not counted yet, or no more."""
     if campaign.windows is None:
         return {}
     if moment is None:
@@ -328,7 +328,7 @@ def is_full(max_reports: int | None, counted: int) -> bool:
 
 
 def ending(row: CampaignRow, counted: int, moment: Moment) -> dict[str, datetime | None]:
-    """Return the columns that a look at a campaign's end changes.
+    """The columns that a look at a campaign's end changes.
 
     Safety: one wrong clock ends nothing. It has to have seen the end for a day, and no right one meanwhile; what was
     closed in the future was closed by a wrong one. One that jumped sees nothing.
@@ -356,7 +356,7 @@ def check_reopening(row: CampaignRow) -> None:
 
 
 def check_closed(row: CampaignRow) -> datetime:
-    """Return since when. Raises StoreError where devices may still answer."""
+    """The time since when. Raises StoreError where devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
         raise StoreError(text, contract.NOT_CLOSED)
@@ -415,7 +415,7 @@ def refuse_node(takes_shares: bool, life: Life, moment: Moment, *, token_in_use:
 
 
 def vouched_part(settlement: Settlement, before: Arrivals) -> int:
-    """Return what a commit adds to the reports that were vouched for.
+    """Reports that a commit adds to those that were vouched for.
 
     A report that came vouched for and comes again outside of a batch takes one off. Which one came how is not kept: so
     that is done where everything was vouched for, and then something no longer is.

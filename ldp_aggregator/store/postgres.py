@@ -217,7 +217,7 @@ async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement
 
 
 async def _drop_piece(db: SqlConnection, number: int, after: bytes) -> bytes | None:
-    """Returns the last id that was dropped, None where there are no more."""
+    """The last id that was dropped, None if there are no more."""
     last = await db.fetchrow(
         "WITH piece AS (SELECT id FROM ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3), "
         "gone AS (DELETE FROM ids USING piece WHERE ids.campaign = $1 AND ids.id = piece.id) "

@@ -122,7 +122,7 @@ class FederatedState:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Return the guarantee that holds for every row of every node, after all that was sent."""
+        """The guarantee that holds for every row of every node, after all that was sent."""
         return federated_guarantee(self.campaign.privacy.epsilon, self._releases)
 
     @property

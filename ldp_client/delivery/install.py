@@ -136,7 +136,7 @@ class DevicePermits:
         return consent if consent.granted_at > self.revoked.get(place, float("-inf")) else None
 
     def unsealable(self) -> str | None:
-        """Return the reason why this device cannot seal an upload and send it to a relay: a key of UNSEALABLE."""
+        """The reason why this device cannot seal an upload and send it to a relay: a key of UNSEALABLE."""
         if not self.relay:
             return "no-relay"
         from importlib.util import find_spec

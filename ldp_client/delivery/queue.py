@@ -41,12 +41,12 @@ class Kept(NamedTuple):
 
 
 def token_key(place: Place) -> str:
-    """Return where the token of a place is stored."""
+    """The storage key of the token of a place."""
     return f"{scope_prefix(place.scope)}token/{place.campaign_id}"
 
 
 def stored_token(transaction: Transaction, place: Place) -> bytes | None:
-    """Return the token that the answer of a place shows, None where there is none."""
+    """The token that the answer of a place shows, None where there is none."""
     stored = transaction.get(token_key(place))
     return None if stored is None else bytes(unpack(token_key(place), stored))
 
@@ -109,7 +109,7 @@ class Outbox:
         return tuple(_kept(key, stored) for key, stored in transaction.items(self._sent))
 
     def is_logged(self, transaction: Transaction, identifier: bytes) -> bool:
-        """Return true where an upload of the report with this id has begun before."""
+        """True if an upload of the report with this id has begun before."""
         return transaction.get(self._sent + identifier.hex()) is not None
 
     def log(self, transaction: Transaction, reports: Sequence[Report], now: float) -> None:

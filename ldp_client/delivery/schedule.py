@@ -113,12 +113,12 @@ class Delivery:
         return replace(left, search_limit=None, refused_at=None)
 
     def has_expired(self, now: float) -> bool:
-        """Return true where the queue is to be given up."""
+        """True if the queue is to be given up."""
         waits = self.refused_at is not None and now - self.refused_at < CLOSING_GRACE
         return self.expires is not None and now > self.expires and self.attempts >= EXPIRY_TRIES and not waits
 
     def has_second_word(self, now: float) -> bool:
-        """Return true where a final word now is the second one."""
+        """True if a final word now is the second one."""
         return self.refused_at is not None and now - self.refused_at >= SECOND_WORD
 
 
@@ -135,7 +135,7 @@ class Send(NamedTuple):
 
     @property
     def may_be_split(self) -> bool:
-        """Return true where the server may take parts of it."""
+        """True if the server may take parts of it."""
         return len(self.reports) > 1 and self.token is None
 
 
@@ -216,7 +216,7 @@ def size_of(report: Report) -> int:
 def judge(
     delivery: Delivery, task: Send, answer: Response | TransportError, now: float, jitter: float, policy: Policy
 ) -> Verdict:
-    """Return the meaning of the answer to ``task``."""
+    """The meaning of the answer to ``task``."""
     if isinstance(answer, TransportError):
         return _again(delivery, answer.code, now, jitter, policy, heard=False)
     rejected = _rejections(answer) if answer.status == 200 else None

@@ -38,22 +38,22 @@ class Permits(Protocol):
     """Say who may send what to whom."""
 
     def asleep(self, transaction: Transaction) -> bool:
-        """Return true where nothing at all is to be sent."""
+        """True if nothing at all is to be sent."""
 
     def may_leave(self, transaction: Transaction, place: Place) -> bool:
-        """Return true where the reports of a place may be sent at all."""
+        """True if the reports of a place may be sent at all."""
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
         """The aggregator for a place's reports; None where they may not leave. TransportError for a bad address."""
 
     def token(self, transaction: Transaction, place: Place) -> bytes | None:
-        """Return the token that is shown with the answer of a place, where there is one."""
+        """The token that is shown with the answer of a place, where there is one."""
 
     def begin(self, task: Send) -> bool:
         """Record durably, and in the person's log, that an upload's first byte is leaving. False where it may not."""
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """Return true where reports of the place were deleted while they were on their way."""
+        """True if reports of the place were deleted while they were on their way."""
 
     def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
         """The queue of a place has become empty, the last of it with this outcome."""
@@ -97,7 +97,7 @@ class Flight:
         """Wait for it to end, where it is of ``place``; False where ``timeout`` seconds pass first."""
 
         def landed() -> bool:
-            """Return true where none of that place is under way in another thread."""
+            """True if none of that place is under way in another thread."""
             now = self._now
             return now is None or now[0] != place or now[2] == threading.get_ident()
 
@@ -315,7 +315,7 @@ class Sender:
         return None
 
     def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
-        """Return the time at which an entry is due, as far as its time can be believed."""
+        """The time at which an entry is due, as far as its time can be believed."""
         return min(entry.at, now + uploads.longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
 
     def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:

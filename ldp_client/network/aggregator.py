@@ -95,7 +95,7 @@ class Aggregator:
         """Fetch what the publisher says of the campaign now. Raises DocumentError, TransportError or StorageError."""
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
+        """The reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def upload(self, body: bytes, attempt: int, token: bytes | None = None) -> Request:
@@ -256,7 +256,7 @@ class Standing:
                     self.keep()
 
     def refusal(self) -> RefusedError | None:
-        """Return why the aggregator takes no new answer, as far as that was heard on this day."""
+        """The reason why the aggregator takes no new answer, as far as that was heard on this day."""
         code = self._code if self._is_fresh(self._clock.time()) else None
         return None if code is None else RefusedError(code)
 

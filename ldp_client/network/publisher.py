@@ -55,7 +55,7 @@ class SignedAggregator(Aggregator):
             self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Return the reason why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
+        """The reason why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
         directories = self._standing(transaction)
         if not directories:
             return RefusedError("directory-expired")

@@ -273,7 +273,7 @@ LOOKUPS: Final = Lookups()
 
 
 def addresses(host: str, port: int, patience: Patience) -> list[Address]:
-    """Return where to connect, in the order in which to try."""
+    """Addresses to connect to, in the order in which to try."""
     for family in (socket.AF_INET, socket.AF_INET6):
         if packed(family, host) is not None:
             return [(family, (host, port))]

@@ -150,7 +150,7 @@ class Transport(Protocol):
 
 
 def is_loopback(host: str) -> bool:
-    """Return true where a host name can only be this machine."""
+    """True if a host name can only be this machine."""
     parts = host.split(".")
     in_127 = len(parts) == 4 and parts[0] == "127" and all(part.isascii() and part.isdigit() for part in parts)
     return host in {"localhost", "::1"} or in_127
@@ -195,7 +195,7 @@ def check_apart(relay: str, url: str) -> None:
 
 
 def is_host(host: str) -> bool:
-    """Return true where a text can be a host's name or address."""
+    """True if a text can be a host's name or address."""
     labels = host.rstrip(".").split(".")
     return (
         len(host) <= _LONGEST_HOST

@@ -94,7 +94,7 @@ class Marker:
         self._path = path
 
     def holds(self, mark: bytes) -> bool:
-        """Return true where a ledger of this mark belongs here, in this state."""
+        """True if a ledger of this mark belongs here, in this state."""
         try:
             with self._path.open("rb") as file:
                 place, *marks = file.read(4096).split()
@@ -145,7 +145,7 @@ def _first_of(paths: Sequence[str]) -> bytes:
 
 
 def _layer(device: int) -> bytes:
-    """Return where a container's own files are, for a file system of layers: images are shared, and this is not."""
+    """The folder of a container's own files, for a file system of layers: images are shared, and this is not."""
     mounts = _first_of([MOUNTS]).splitlines()
     number = f"{os.major(device)}:{os.minor(device)}".encode() if mounts else b""
     for mount in mounts:

@@ -69,7 +69,7 @@ def lot_of(asked: Iterable[tuple[DirectEncoding, int]]) -> Blanket:
 
 
 def keeps(blanket: Blanket, crowd: Crowd) -> bool:
-    """Return true where the bound for the honest reports of a batch is at most what the crowd promises."""
+    """True if the bound for the honest reports of a batch is at most what the crowd promises."""
     tail = min(_LARGEST_TAIL, _TAIL_SHARE * crowd.delta)
     return delta_bound(blanket, crowd.reports, crowd.epsilon, tail) <= crowd.delta
 

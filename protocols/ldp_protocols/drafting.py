@@ -259,7 +259,7 @@ def compile_questions(
     pairs: Sequence[tuple[Feature, Feature]] = (),
     moments: bool = False,
 ) -> tuple[Question, ...]:
-    """Return the questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy``
+    """The questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy``
     says.
 
     ``moments`` asks what fitting a projection takes: every feature's value with the class, and the product of every
@@ -384,8 +384,8 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
 def _classes_told(
     asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
 ) -> tuple[float, float]:
-    """Return what indexed questions tell of a class's share, 1 / (n Var) with n the reports to one question of a value;
-    and the reports to all questions of values, over those to one.
+    """The information of indexed questions on a class's share, `1 / (n Var)`, n reports answering one question of a
+    value; and the number of reports to all questions of values, over n.
     """
     of_group: dict[int, int] = {}
     for one in asked:
@@ -402,7 +402,7 @@ def _classes_told(
 
 
 def score_edges(model: Model, bins: int = MOST_BINS) -> tuple[float, ...]:
-    """Return the inner edges of at most ``bins`` bins of the log odds of a model of two classes; 0 is one of them.
+    """The inner edges of at most ``bins`` bins of the log odds of a model of two classes; 0 is one of them.
 
     Chosen from the model alone. Records are drawn from its own tables, as many of each class, so that a rare one has
     bins too; their edges are even quantiles of the log odds, the nearest to 0 moved there. Nothing of anybody's data is
@@ -426,7 +426,7 @@ def score_edges(model: Model, bins: int = MOST_BINS) -> tuple[float, ...]:
 
 
 def _drawing(likelihood: Likelihood) -> Callable[[Random, int], float]:
-    """Return a function that draws a value of a class and gives its log odds of the second class."""
+    """A function that draws a value of a class and gives its log odds of the second class."""
     if isinstance(likelihood, DiscreteLikelihood):
         odds = [_odds(*row) for row in likelihood.table]
         shares = list(zip(*likelihood.table, strict=True))
@@ -442,7 +442,7 @@ def _drawing(likelihood: Likelihood) -> Callable[[Random, int], float]:
 
 
 def _odds(first: float, second: float) -> float:
-    """Return the log odds of the second, as far as they count."""
+    """The log odds of the second, as far as they count."""
     if first == second:
         return 0.0
     if not first or not second:

@@ -36,14 +36,14 @@ class Coins(ABC):
 
     @abstractmethod
     def words(self, count: int) -> Sequence[int]:
-        """Return ``count`` words, each uniform on [0, 2**64)."""
+        """``count`` words, each uniform on [0, 2**64)."""
 
     def bernoulli(self, probability: int) -> bool:
-        """Return True with probability exactly ``probability / 2**64``; takes one word."""
+        """True with probability exactly ``probability / 2**64``; takes one word."""
         return self.words(1)[0] < probability
 
     def below(self, bound: int) -> int:
-        """Return a uniform integer in [0, bound), by rejection.
+        """A uniform integer in [0, bound), by rejection.
 
         Takes ceil(b / 64) words, b the bit length of ``bound - 1``, least significant word first; keeps the low b bits;
         starts again while the result is not below ``bound``. A bound of 1 takes no word. Raises ValueError for less.
@@ -68,7 +68,7 @@ class Coins(ABC):
                 return value
 
     def subset(self, population: int, size: int) -> set[int]:
-        """Return a uniformly random ``size``-element subset of range(population) (Floyd's algorithm, exact)."""
+        """A uniformly random ``size``-element subset of range(population) (Floyd's algorithm, exact)."""
         chosen: set[int] = set()
         for last in range(population - size, population):
             candidate = self.below(last + 1)

@@ -304,7 +304,7 @@ def _read_edges(fields: Fields, low: float, high: float, bins: int | None) -> tu
 
 
 def read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
-    """Return whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
+    """True if a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
     may_be = fields.switch("missing") is not False
     if MISSING in values and fields.has("missing") and may_be:
         raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")

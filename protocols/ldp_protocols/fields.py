@@ -116,7 +116,7 @@ class Fields:
         return self.error(name, f"must be {right}, not {got or describe(value)}")
 
     def has(self, name: str) -> bool:
-        """Return true where the key is present and not null."""
+        """True if the key is present and not null."""
         return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:

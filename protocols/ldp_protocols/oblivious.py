@@ -174,7 +174,7 @@ class _Reader:
         return self.take(self.number())
 
     def framing(self, kind: int) -> bool:
-        """Return true where lengths are known, for a message of this kind."""
+        """True if lengths are known, for a message of this kind."""
         framing = self.number()
         if framing not in (kind, kind + _INDETERMINATE):
             raise _invalid()

@@ -30,7 +30,7 @@ imported: with what they compute with, they take seconds."""
 
 
 def make_parser(words: Sequence[str] | None = None) -> Parser:
-    """Return the parser of all commands; for a command line that of its own, with nothing but the others' names."""
+    """The parser of all commands; for a command line that of its own, with nothing but the others' names."""
     parser = Parser(
         prog=PROGRAM,
         description="Experiments with populations of devices, before anyone is asked.",

@@ -70,7 +70,7 @@ class Columns:
         return len(self.campaign.label.classes)
 
     def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
-        """Return the items that the devices of ``rows`` perturb when asked ``question``."""
+        """The items that the devices of ``rows`` perturb when asked ``question``."""
         if question.encoding == INDEX:
             return self.indices(question, rows, rng)
         moments = self.moments(question, rows, rng)

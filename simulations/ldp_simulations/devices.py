@@ -151,7 +151,7 @@ class Delivery:
     seconds: float = 0.0
 
     def __add__(self, other: Delivery) -> Delivery:
-        """Return the events of both, one after the other."""
+        """The events of both, one after the other."""
         accepted = self.accepted + other.accepted
         sent = self.bytes_per_report * self.accepted + other.bytes_per_report * other.accepted
         return Delivery(

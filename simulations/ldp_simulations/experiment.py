@@ -200,7 +200,7 @@ def answer_to(request: urllib.request.Request, timeout: float | None = _TIMEOUT)
 
 
 def _problem(body: bytes) -> str:
-    """Return what a problem document says, or the start of whatever came instead."""
+    """The detail of a problem document, or the start of whatever came instead."""
     try:
         document = json.loads(body)
         return str(document.get("detail") or document.get("title"))

@@ -87,7 +87,7 @@ class Person:
     later: tuple[Person, ...] = ()
 
     def in_window(self, window: int) -> Person:
-        """Return who the person is in a window, from 0."""
+        """The person in a window, from 0."""
         now = self.later[window - 1] if window and self.later else self
         return replace(now, device=self.device, later=())
 
@@ -186,7 +186,7 @@ class Stopwatch(Protocol):
     """A life of a process that is asked one person after the other, each when the one before has been answered."""
 
     def __call__(self, document: str, people: Sequence[Person], patience: float, /) -> list[float]:
-        """Return the seconds that each answer took, of as many as were given in ``patience`` seconds."""
+        """The seconds that each answer took, of as many as were given in ``patience`` seconds."""
         ...
 
 
@@ -285,7 +285,7 @@ T = TypeVar("T")
 
 
 def two(life: Callable[[int], T], at_once: bool) -> tuple[T, T]:
-    """Return the results of ``life(0)`` and ``life(1)``, of a client in two processes one beside the other."""
+    """The results of ``life(0)`` and ``life(1)``, of a client in two processes one beside the other."""
     if not at_once:
         return life(0), life(1)
     with ThreadPoolExecutor(2) as pool:

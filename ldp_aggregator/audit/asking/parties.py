@@ -249,7 +249,7 @@ class Parties:
         return _written(_without(value, "windows")) if value.get("windows") else self.document
 
     def client(self, client: Client) -> Client:
-        """Return the client as one that needs nobody: devices of a storage get their tokens, and what they seal is
+        """The client as one that needs nobody: devices of a storage get their tokens, and what they seal is
         opened. Without a storage, devices of a series are asked by a campaign that is the same but for gateway and
         issuer: they are too many to sign and open for.
         """

@@ -193,7 +193,7 @@ class Lives:
         return cls(text, {**value, "questions": questions})
 
     def people(self, people: Sequence[Person]) -> tuple[Person, ...]:
-        """Return the people, and some of them who become each other from one window to the next."""
+        """The people, and some of them who become each other from one window to the next."""
         first, *others = people[:4]
         changing: list[Person] = []
         for other in others:
@@ -203,7 +203,7 @@ class Lives:
         return (*people, *changing)
 
     def client(self, client: Client) -> Client:
-        """Return the client as one that is asked for lives.
+        """The client as one that is asked for lives.
 
         The answer of a fresh device has an entry for every window, empty where it sends nothing new, and at the end how
         often it repeated itself in each, a byte a window: repeating is allowed, by a rule that knows no record. With a
@@ -225,7 +225,7 @@ class Lives:
 
 
 def _life(answers: Sequence[Answer], in_windows: bool) -> Answer:
-    """Return what a device sent in its life, each upload once, and where ``in_windows`` when, and when again."""
+    """Requests of a device's life, each upload once, and where ``in_windows`` when, and when again."""
     if not any(answers):
         return answers[0]
     uploads: list[bytes] = []

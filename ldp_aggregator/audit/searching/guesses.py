@@ -43,7 +43,7 @@ class Guesser:
     often: int
 
     def claim(self, scope: str = WHOLE, question: int | None = None) -> float:
-        """Return the loss that an upload may have; of the answer to a question its own, beside all answers none."""
+        """The loss that an upload may have; of the answer to a question its own, beside all answers none."""
         asked = self.question(question) if scope == BLOCK and question is not None else None
         return 0.0 if scope == SIDE else float((asked or self.document["privacy"])["epsilon"])
 

@@ -46,7 +46,7 @@ def answer_of(document: Mapping[str, Any], question: Mapping[str, Any], person: 
 
 
 def _sums(model: Mapping[str, Any], person: Person) -> list[float] | None:
-    """Return the joint log likelihood of every class."""
+    """The joint log likelihood of every class."""
     if model.get("projection") is not None:
         return None
     sums = [_log(share) for share in model["prior"]]

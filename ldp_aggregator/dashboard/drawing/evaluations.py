@@ -20,7 +20,7 @@ _UNTOLD: Final = {"value": None, "low": None, "high": None}
 
 
 def drawn(evaluated: Told) -> list[Drawn]:
-    """Return the plots of an evaluation, as far as its answers tell anything."""
+    """The plots of an evaluation, as far as its answers tell anything."""
     found = [_rates(evaluated)]
     if evaluated["roc"]:
         found += [_curve(evaluated), _calibration(evaluated)]
@@ -28,12 +28,12 @@ def drawn(evaluated: Told) -> list[Drawn]:
 
 
 def drawing(evaluated: Told) -> Markup:
-    """Return all plots of an evaluation as one SVG document of its own."""
+    """All plots of an evaluation as one SVG document of its own."""
     return standalone([one.plot for one in drawn(evaluated)])
 
 
 def figure_text(figure: Told) -> str:
-    """Return a figure and its 95 % interval in percent; a dash for one that the answers do not tell."""
+    """A figure and its 95 % interval in percent; a dash for one that the answers do not tell."""
     if figure["value"] is None:
         return "–"
     return f"{percent(figure['value'])} ({interval(figure['low'], figure['high'])})"

@@ -317,7 +317,7 @@ def _gaussian(
 
 
 def _bits(classes: Array, shares: Array) -> float:
-    """Return the mutual information of class and value, for P(value | class), shape (cells, C)."""
+    """The mutual information of class and value, for P(value | class), shape (cells, C)."""
     joint = shares * classes
     independent = joint.sum(axis=1, keepdims=True) * classes
     held = joint > 0
@@ -325,20 +325,20 @@ def _bits(classes: Array, shares: Array) -> float:
 
 
 def _bits_of_normal(classes: Array, means: Array, variances: Array) -> float:
-    """Return the information on the class of a number that is normal in each, as if it were normal in all together."""
+    """The information on the class of a number that is normal in each, as if it were normal in all together."""
     within = float(classes @ variances)
     return math.log2(1 + float(classes @ (means - classes @ means) ** 2) / within) / 2 if within > 0 else 0.0
 
 
 def _removed(told: float, posterior: Posterior) -> float:
-    """Return the share of the class's entropy that so many bits are."""
+    """The share of the class's entropy that so many bits are."""
     held = posterior.classes.value[posterior.classes.value > 0]
     entropy = -float((held * np.log2(held)).sum())
     return told / entropy if entropy > 0 else 0.0
 
 
 def _missing_told(estimates: Estimates, feature: str) -> tuple[bool, str]:
-    """Return whether some devices are known to have no value, and a sentence on how many."""
+    """True if some devices are known to have no value, with a sentence on how many."""
     part = estimates.missing.get(feature)
     if part is None or not math.isfinite(part.cells.variance[0]):
         return False, ""
@@ -398,7 +398,7 @@ def over_time(
 def _now(
     campaign: Campaign, windows: Windows, found: Sequence[QuestionSeries], moment: datetime
 ) -> tuple[str, str] | None:
-    """Return the first class's share in the last window that is over, in words, against the one before."""
+    """The first class's share in the last window that is over, in words, against the one before."""
     for one in found:
         levels, place = one.levels.smoothed, len(one.n) - 1 - (windows.opens(len(one.n)) > moment)
         if one.question.kind == LABEL and place >= 0 and math.isfinite(levels.variance[place][0]):

@@ -33,7 +33,8 @@ for (const line of every("[data-stream]")) {
     (now.questions ?? []).forEach((n, index) => {
       for (const place of every(`[data-question="${index}"]`)) place.textContent = numberText(n);
     });
-    if (seen !== null && seen !== data && line.dataset.refresh && due === null) due = setTimeout(refresh, REFRESH_MS);
+    const isOld = (seen !== null && seen !== data) || document.querySelector("[data-behind]");
+    if (isOld && line.dataset.refresh && due === null) due = setTimeout(refresh, REFRESH_MS);
     seen = data;
   });
   stream.addEventListener("error", () => {

@@ -40,7 +40,7 @@ async def post_campaign(asked: AdmittedRequest) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
-    One whose gateway's key is not here is refused, unless ``elsewhere`` says that another server opens its answers.
+    A draft with a gateway's key that is not here is refused, unless ``elsewhere`` says that another server opens it.
     """
     most, federated = asked.values.get("max_reports"), asked.values.get("federated", False)
     body = await asked.body()
@@ -75,7 +75,7 @@ async def get_estimates(asked: AdmittedRequest) -> web.Response:
 async def train_campaign(asked: AdmittedRequest) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
-    One whose features are not known to tell anything of the class only with ``anyway``.
+    A model whose features do not clearly tell the classes apart needs ``anyway``.
     """
     post = asked.values.get("post", POSTERIOR)
     await asked.store.state(asked.campaign_id)
@@ -287,8 +287,8 @@ async def get_metrics(asked: AdmittedRequest) -> web.Response:
 
 @under_known_names
 async def get_readiness(asked: AdmittedRequest) -> web.Response:
-    """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise. It is
-    ready all the same where a gateway's key is missing, and names the open campaigns of which nobody opens an answer.
+    """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise. Ready
+    even if a gateway's key is missing; the answer names the open campaigns that need it.
     """
     if asked.context.leaving.is_set():
         raise retry_later("stopping")

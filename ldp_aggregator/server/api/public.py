@@ -47,7 +47,7 @@ async def get_campaign(asked: AdmittedRequest) -> web.Response:
 
 
 async def get_state(asked: AdmittedRequest) -> web.Response:
-    """The campaign's standing, for everybody the same: devices hear it before they ask anybody."""
+    """The campaign's state, the same for everybody. Devices fetch it before they ask a person."""
     body = await asked.context.campaigns.standing(asked.campaign_id)
     return web.Response(body=body, content_type=JSON, headers={"Cache-Control": A_MINUTE})
 
@@ -66,7 +66,7 @@ async def post_reports(asked: AdmittedRequest) -> web.Response:
 
 
 async def get_model(asked: AdmittedRequest) -> web.Response:
-    """The latest model, or the version asked for; of a federated campaign, the one of the shares there are now."""
+    """The latest model, or the version asked for; of a federated campaign, the model of its current shares."""
     version = asked.values.get("version")
     model = await asked.store.model(asked.campaign_id, version)
     if model is not None:
@@ -125,7 +125,7 @@ async def post_statistics(asked: AdmittedRequest) -> web.Response:
 
 
 async def delete_statistics(asked: AdmittedRequest) -> web.Response:
-    """Take a node's share out of the model; done, too, where there is none. Answered after the commit is on disk."""
+    """Take a node's share out of the model; done even if there is none. Answered after the commit is on disk."""
     refused = await asked.store.withdraw_share(asked.campaign_id, asked.shown.node, token=asked.shown.name)
     _settle(asked, refused, "withdrawn")
     return web.Response(status=204)

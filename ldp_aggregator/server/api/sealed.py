@@ -58,9 +58,7 @@ async def post_sealed(asked: AdmittedRequest) -> web.Response:
 
 
 async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
-    """Count the sealed uploads that a relay mixed. Nobody waits for answers to single ones: it is told how many were
-    uploads that a campaign takes.
-    """
+    """Count the sealed uploads that a relay mixed. The answer says how many were uploads that a campaign takes."""
     context, headers = asked.context, asked.request.headers
     await shown_token(headers, context.store, "relay")
     context.gateway.check_open()
@@ -128,7 +126,7 @@ async def _uploads(context: Context, body: bytes, length: int) -> list[Inside]:
 async def _counted(
     campaign_id: str, uploads: Sequence[Inside], relays: Mapping[str, str], context: Context
 ) -> int | ProblemError:
-    """Return how many of these uploads were taken, or why none was. Raises ProblemError where the relay is to come
+    """The number of these uploads that were taken, or why none was. Raises ProblemError where the relay is to come
     again.
     """
     try:

@@ -133,7 +133,7 @@ class Campaigns(Transactions):
 
     @reading
     async def terms(self, db: SqlConnection, campaign_id: str) -> Terms:
-        """Return what requests have to keep to. Every upload asks: nothing that was counted is looked at."""
+        """The terms that requests have to keep to. Every upload asks: nothing that was counted is looked at."""
         found = await row(db, campaign_id)
         return Terms(found.salt is not None, found.uploads_need)
 
@@ -375,7 +375,7 @@ async def reports(db: SqlConnection, row: CampaignRow) -> int:
 
 
 async def room(db: SqlConnection, row: CampaignRow) -> int | None:
-    """Return the number of reports that the campaign still takes; None where nothing limits it."""
+    """The number of reports that the campaign still takes; None where nothing limits it."""
     return None if row.max_reports is None else max(row.max_reports - await reports(db, row), 0)
 
 
@@ -431,7 +431,7 @@ async def compact(db: SqlConnection, campaign: Campaign, row: CampaignRow) -> No
 
 
 async def publication(db: SqlConnection, row: CampaignRow) -> Sequence[Row]:
-    """Return what was last published of a campaign that fixes when, for :func:`sum_or_refuse`; at most one row."""
+    """The last publication of a campaign that fixes when, for :func:`sum_or_refuse`; at most one row."""
     return await db.fetch(f"SELECT {_RELEASED} FROM publications WHERE campaign = $1", row.number)
 
 

@@ -103,7 +103,7 @@ class NodeShares(campaigns.Campaigns):
 
     @reading
     async def share_digests(self, db: SqlConnection, campaign_id: str) -> ShareDigests:
-        """Return what tells whether anything has changed."""
+        """A mark that changes whenever a share does."""
         row = await campaigns.row(db, campaign_id)
         columns = "node, received, digest, checked"
         shares = await db.fetch(f"SELECT {columns} FROM shares WHERE campaign = $1", row.number)

@@ -237,7 +237,7 @@ _PLACES: Final = "place > ? AND place <= ?"
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder of a database file's runs."""
+    """The folder of a database file's runs."""
     return file.with_name(file.name + FOLDER_SUFFIX)
 
 

@@ -221,7 +221,7 @@ def _read_asked(label: Label, projection: Projection | None, fields: Fields) -> 
 
 
 def _read_times(fields: Fields, windows: Windows | None) -> tuple[datetime | None, datetime | None]:
-    """Return when a campaign opens and closes: of a series, with its first window and some time after its last."""
+    """The times a campaign opens and closes: of a series with its first window and some time after its last."""
     opens, closes = fields.instant("opens"), fields.instant("closes")
     if windows is not None:
         for name, moment in (("opens", opens), ("closes", closes)):

@@ -98,7 +98,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return true where ``signature`` (64 bytes) is one of ``message`` by the holder of ``key`` (32 bytes).
+    """True if ``signature`` (64 bytes) is one of ``message`` by the holder of ``key`` (32 bytes).
 
     Ed25519 with integers alone: RFC 8032, section 5.1.7, without the cofactor. Everything here is public (key, message,
     signature), so how long it takes tells nothing. A signature has one encoding that is accepted, and so has a key.
@@ -139,7 +139,7 @@ def multiple(number: int, point: Point) -> Point:
 
 
 def equal(p: Point, q: Point) -> bool:
-    """Return true where two points are one."""
+    """True if two points are one."""
     return (p[0] * q[2] - q[0] * p[2]) % P == (p[1] * q[2] - q[1] * p[2]) % P == 0
 
 

@@ -49,7 +49,7 @@ class DiscreteLikelihood:
     table: Table
 
     def logarithms(self, value: object) -> list[float] | None:
-        """Return ln P(value | class), per class; None for what is no value."""
+        """ln P(value | class), per class; None for what is no value."""
         index = self.feature.index_of(value)
         return None if index is None else [_log(share) for share in self.table[index]]
 
@@ -66,7 +66,7 @@ class GaussianLikelihood:
     variance: tuple[float, ...]
 
     def logarithms(self, value: object) -> list[float] | None:
-        """Return the logarithm of the density at a value, per class; None for what is no number."""
+        """The logarithm of the density at a value, per class; None for what is no number."""
         number = number_of(value)
         if number is None:
             return None
@@ -95,7 +95,7 @@ class Model:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def scores(self, record: Mapping[str, object]) -> list[float]:
-        """Return :meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
+        """:meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
         scores = self.joint_log_likelihood(record)
         return [_log(prior) for prior in self.prior] if max(scores) == -math.inf else scores
 

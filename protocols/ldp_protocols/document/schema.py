@@ -152,7 +152,7 @@ class Projection:
 def value_of(
     record: Mapping[str, object], name: str, projection: Projection | None, missing: Callable[[Projection, int], float]
 ) -> object:
-    """Return what a record holds of a feature; of a projection's output what the inputs give, or None where it holds no
+    """The value of a feature in a record; of a projection's output what the inputs give, or None where it holds no
     number of any. ``missing(projection, position)`` stands in for an input without one.
     """
     if projection is None or name not in projection.output_positions:

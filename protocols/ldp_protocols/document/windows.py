@@ -52,24 +52,24 @@ class Windows:
         return self.opens(self.count)
 
     def opens(self, window: int) -> datetime:
-        """Return the moment from which on devices of this window answer; it ends when the next one opens."""
+        """The moment from which on devices of this window answer; it ends when the next one opens."""
         return self.start + window * self.duration
 
     def open_at(self, moment: datetime) -> int:
-        """Return the window at a moment: below 0 before the first one, ``count`` or more after the last."""
+        """The window at a moment: below 0 before the first one, ``count`` or more after the last."""
         return (moment - self.start) // self.duration
 
     def counted_at(self, moment: datetime) -> range:
-        """Return the windows whose answers are counted at a moment: the open one, and those not long over."""
+        """The windows whose answers are counted at a moment: the open one, and those not long over."""
         last = min(self.open_at(moment), self.count - 1)
         return range(max(0, self.open_at(moment - WINDOW_GRACE)), last + 1)
 
     def name(self, window: int) -> str:
-        """Return a window in words: its number, from 1 on."""
+        """A window in words: its number, from 1 on."""
         return f"window {window + 1} of {self.count}"
 
     def told(self, window: int) -> str:
-        """Return a window in words with its times."""
+        """A window in words with its times."""
         first, end = (self.opens(one).strftime("%Y-%m-%d %H:%M") for one in (window, window + 1))
         return f"{self.name(window)}, from {first} to {end} UTC"
 
@@ -80,7 +80,7 @@ class Windows:
 
 @cache
 def _length(text: str) -> tuple[int, str]:
-    """Return the number and the unit of a length that was read."""
+    """The number and the unit of a length that was read."""
     days, of_days, hours, of_hours = _LENGTH.fullmatch(text).groups()  # type: ignore[union-attr]
     return int(days or hours), of_days or of_hours
 

@@ -205,7 +205,7 @@ def _figures(source: Source, result: Result, upload: bytes | None, classified: l
 
 
 def _with_error(accuracy: float, figures: dict[str, Any]) -> str:
-    """Return an accuracy and its standard error on so many people."""
+    """An accuracy and its standard error on so many people."""
     return f"{accuracy:.3f} ± {math.sqrt(accuracy * (1 - accuracy) / figures['held_out']):.3f}"
 
 

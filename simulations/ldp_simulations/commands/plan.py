@@ -192,7 +192,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
-    """Return what was looked for; None where epsilon and devices are given."""
+    """The quantity that was looked for; None where epsilon and devices are given."""
     measure, target = options.accuracy or ("accuracy", None)
     if target is not None and not draft.get("label"):
         raise argparse.ArgumentTypeError("--accuracy is of a model, which a draft without a label has not")
@@ -291,7 +291,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
 
 
 def _windows(questions: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
-    """Return the standard errors of a window's average cell: from its answers alone, filtered and smoothed; and what
+    """The standard errors of a window's average cell: from its answers alone, filtered and smoothed; and what
     jump into it may be missed.
     """
     alone = [question["standard_error"] ** 2 * count for question in questions]

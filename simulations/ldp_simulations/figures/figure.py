@@ -137,7 +137,7 @@ class Plot:
             yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _groups(self, table: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
-        """Return the points by the values of some columns, each column's in the order of their first appearance."""
+        """The points by the values of some columns, each column's in the order of their first appearance."""
         points = self._points(table)
         orders = [list(dict.fromkeys(points[name])) for name in columns]
         groups = [(tuple(place), here) for place, here in points.groupby(list(columns), sort=False)]
@@ -151,7 +151,7 @@ class Plot:
         return table[table[self.x] > 0]
 
     def _references(self, table: pd.DataFrame, place: Sequence[object]) -> dict[str, float]:
-        """Return the references of the panels at a place: means of columns of their own, or rows without an x."""
+        """The references of the panels at a place: means of columns of their own, or rows without an x."""
         of = dict(zip(self.panels, place, strict=False))
         if "majority" in table:
             here = table[(table[list(of)] == pd.Series(of)).all(axis=1)]
@@ -201,7 +201,7 @@ class Figure:
     """The code whose changes make the figure another one: what it was measured of is kept beside it."""
 
     def table(self, folder: Path) -> Path:
-        """Return where the table lies in a folder of figures."""
+        """The path of the table in a folder of figures."""
         return folder / f"{self.name}.csv"
 
     def run(self, execution: Execution, folder: Path) -> list[Path]:
@@ -252,7 +252,7 @@ class Figure:
             raise TableError(f"{self.name}: --epsilon takes one of {known}, not {execution.epsilon:g}")
 
     def code(self, folder: Path) -> Path:
-        """Return where the fingerprint of the code that was measured lies in a folder of figures."""
+        """The path of the measured code's fingerprint in a folder of figures."""
         return folder / f"{self.name}.code"
 
     def fingerprint(self) -> str:
@@ -271,14 +271,14 @@ class Figure:
         return [self.table(folder), *pictures, page]
 
     def tables(self, table: pd.DataFrame) -> str:
-        """Return what stands on the page below :data:`TABLES`."""
+        """The part of the page below :data:`TABLES`."""
         several, said = len(self.plots) > 1, [] if self.summary is None else [self.summary(table)]
         return "\n\n".join(
             [*said, *(text for plot in self.plots for text in ([plot.caption] * several + list(plot.tables(table))))]
         )
 
     def read(self, folder: Path) -> pd.DataFrame:
-        """Return the table as it was measured. Raises TableError where there is none."""
+        """The table as it was measured. Raises TableError where there is none."""
         try:
             return pd.read_csv(self.table(folder), index_col=False, keep_default_na=False, na_values=[""])
         except OSError as error:
@@ -286,7 +286,7 @@ class Figure:
 
 
 def mean_accuracies(rows: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
-    """Return means and standard errors over the trials, and their ``number``, in the order of the experiment."""
+    """Means and standard errors over the trials, and their ``number``, in the order of the experiment."""
     grouped = rows.groupby(keys, sort=False, dropna=False)["accuracy"]
     summary = pd.DataFrame({"accuracy": grouped.mean(), "standard_error": grouped.sem(), number: grouped.size()})
     return summary.reset_index()
@@ -305,7 +305,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return what the rows are called: the values of some columns."""
+    """The names of the rows: the values of some columns."""
     return [", ".join(map(_text, values)) for values in zip(*(table[name] for name in columns), strict=True)]
 
 

@@ -57,7 +57,7 @@ _MOST_HELD_OUT: Final = 4_000
 
 
 def measure(execution: Execution) -> pd.DataFrame:
-    """Return the means over the splits, a row for every setting."""
+    """The means over the splits, a row for every setting."""
     rows: list[dict[str, Any]] = []
     epsilons = execution.epsilons(EPSILONS)
     for name in execution.tables(DATASETS):
@@ -69,7 +69,7 @@ def measure(execution: Execution) -> pd.DataFrame:
 
 
 def draft_for(name: str, epsilon: float) -> dict[str, Any]:
-    """Return a table's draft, which leaves open what can be left open."""
+    """A table's draft, which leaves open what can be left open."""
     draft = {**draft_of(name, bins=_BINS, observed=True), "title": name, "study": name}
     return {**draft, "privacy": {"epsilon": epsilon}}
 
@@ -81,7 +81,7 @@ def _campaign_of(name: str, epsilon: float) -> Campaign:
 
 @cache
 def _people(name: str) -> tuple[Columns, Integers]:
-    """Return a table as its campaign sees it, and the value indices of its features, shape (people, features)."""
+    """A table as its campaign sees it, and the value indices of its features, shape (people, features)."""
     campaign = _campaign_of(name, 1.0)
     table = people_of(name, draft_for(name, 1.0))
     if len(table) > _MOST_PEOPLE:
@@ -91,7 +91,7 @@ def _people(name: str) -> tuple[Columns, Integers]:
 
 
 def run_trial(name: str, epsilons: Sequence[float], seed: int) -> list[dict[str, Any]]:
-    """Return one row for every epsilon, number of devices and variant, all on one split; of one seed the same rows."""
+    """One row for every epsilon, number of devices and variant, all on one split; of one seed the same rows."""
     columns, values = _people(name)
     order = np.random.default_rng([seed, 0]).permutation(len(columns))
     cut = round(0.8 * len(order))
@@ -131,7 +131,7 @@ def run_trial(name: str, epsilons: Sequence[float], seed: int) -> list[dict[str,
 def _evaluated(
     campaign: Campaign, model: Model, values: Integers, classes: Integers, devices: int, rng: np.random.Generator
 ) -> Model:
-    """Return the model with the threshold that so many devices, whose people have these values and classes, chose."""
+    """The model with the threshold that so many devices, whose people have these values and classes, chose."""
     round_ = Campaign.compile(evaluation_draft([campaign], model))
     asked, found = round_.evaluation, scores(*_tables(model), values)
     if asked is None or asked.edges is None:  # Of more than two classes no threshold is moved.
@@ -153,7 +153,7 @@ def _tables(model: Model) -> tuple[Floats, list[Floats]]:
 
 
 def scores(prior: Floats, tables: Iterable[Floats], values: Integers) -> Floats:
-    """Return joint log likelihoods of people with these value indices, shape (people, classes); -1 says nothing."""
+    """Joint log likelihoods of people with these value indices, shape (people, classes); -1 says nothing."""
     found = np.tile(np.log(prior), (len(values), 1))
     for position, table in enumerate(tables):
         found += np.vstack([np.log(table), np.zeros_like(prior)])[values[:, position]]
@@ -161,7 +161,7 @@ def scores(prior: Floats, tables: Iterable[Floats], values: Integers) -> Floats:
 
 
 def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return one row for every setting, in the order of the experiment."""
+    """One row for every setting, in the order of the experiment."""
     frame = pd.DataFrame(list(rows))
     place = ["seed", *KEYS[:3]]
     base = frame[frame["variant"] == BASE].set_index(place)["accuracy"]
@@ -179,7 +179,7 @@ _LOSS: Final = 0.01
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Return a row for each table, how often the default is better and what it costs, and the settings it loses in."""
+    """A row for each table, how often the default is better and what it costs, and the settings it loses in."""
     gains = table[table["variant"] != BASE]
     default = gains[gains["variant"] == DEFAULT]
     rows = []
@@ -193,6 +193,7 @@ def summary(table: pd.DataFrame) -> str:
     by_table = default.groupby("dataset", sort=False)[["above_base"]].mean()
     uneven = by_table[by_table.index.isin(UNEVEN)]
     lost = default[(default["above_base"] < -_LOSS) & (default["above_base"] < -2 * default["above_base_error"])]
+    below = default[default["accuracy"] - default["majority"] < -2 * default["standard_error"]]
     grid = [
         f"| {variant} | {epsilon:g} | "
         + " | ".join(_mean_gain(here) for _, here in of_epsilon.groupby("devices"))
@@ -223,6 +224,14 @@ def summary(table: pd.DataFrame) -> str:
             ),
             *(["Nowhere."] if lost.empty else []),
             "",
+            "## Where the default is below always saying the most frequent class",
+            "",
+            f"By more than two standard errors, in {len(below)} of {len(default)} settings. An evaluation shows it.",
+            "",
+            "| table | most frequent class | without privacy | default |",
+            "| --- | ---: | ---: | --- |",
+            *(_below_majority(str(name), here) for name, here in below.groupby("dataset", sort=False)),
+            "",
             "## By epsilon and devices",
             "",
             "Accuracy gained over the base, mean over the tables, with the error of that mean over splits.",
@@ -243,6 +252,13 @@ def _better(gains: pd.DataFrame) -> str:
 def _mean_gain(gains: pd.DataFrame) -> str:
     error = np.sqrt((gains["above_base_error"] ** 2).sum()) / len(gains)
     return f"{gains['above_base'].mean():+.3f} ± {error:.3f}"
+
+
+def _below_majority(name: str, settings: pd.DataFrame) -> str:
+    """A row: what always saying the most frequent class reaches, and how far below it the default is where."""
+    first = settings.iloc[0]
+    places = (f"{one['accuracy']:.3f} ± {one['standard_error']:.3f} ({_place(one)})" for _, one in settings.iterrows())
+    return f"| {name} | {first['majority']:.3f} | {first['non_private']:.3f} | {'; '.join(places)} |"
 
 
 def _place(setting: Mapping[str, Any] | pd.Series[Any], *, table: bool = False) -> str:

@@ -23,7 +23,7 @@ LOSS: Final = "loss"
 
 
 def measure(execution: Execution) -> pd.DataFrame:
-    """Return the means over the runs, a row for every setting; errors and coverages in per cent."""
+    """The means over the runs, a row for every setting; errors and coverages in per cent."""
     rows: list[dict[str, Any]] = []
     epsilons = execution.epsilons(EPSILONS)
     for population, windows in product(execution.tables(CHANGES), WINDOWS):
@@ -38,12 +38,12 @@ def measure(execution: Execution) -> pd.DataFrame:
 
 
 def _covered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that have intervals."""
+    """The rows that have intervals."""
     return table.dropna(subset=[COVERED]).assign(standard_error=table["covered_error"])
 
 
 def _losses(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the true losses, which are the same for every population."""
+    """The true losses, which are the same for every population."""
     rows = table[(table["population"] == table["population"].iloc[0]) & (table["way"] != SPLIT_SMOOTHED)]
     return pd.DataFrame(rows).assign(standard_error=0.0)
 
@@ -69,7 +69,7 @@ SERIES: Final = Figure(
         ),
         Plot(
             name="-losses",
-            caption="The loss of a device in its life as it truly is, over the number of windows; of memoised answers "
+            caption="The true loss of a device in its life, over the number of windows; of memoised answers "
             "a lower bound, by two lives of which one never changes.",
             panels=("epsilon",),
             curves=("way",),

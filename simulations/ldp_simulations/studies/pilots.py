@@ -186,7 +186,7 @@ class Split:
         return Reached.of(NaiveBayes.from_model(found.model), self.held_out, self.rarest, float(called))
 
     def accuracy(self, devices: int) -> float:
-        """Return the accuracy alone, which takes half as long."""
+        """The accuracy alone, which takes half as long."""
         return accuracy(learned(self._campaign, simulate_counts(self._columns, self._rng, devices)), self.held_out)
 
 

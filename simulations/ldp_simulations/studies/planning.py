@@ -69,7 +69,7 @@ def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
-    """Return the noise variance per answer that each mechanism would have for this question, at evenly spread cells."""
+    """The noise variance per answer that each mechanism would have for this question, at evenly spread cells."""
     epsilon = exact_epsilon(question.epsilon)
     if question.encoding == INDEX:
         size = question.domain_size

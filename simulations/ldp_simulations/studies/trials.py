@@ -69,7 +69,7 @@ def area_of(model: NaiveBayes, people: Table, name: str) -> float:
 
 
 def learned(campaign: Campaign, tally: Tally, *, post: str = POSTERIOR, prior: str = POOLED) -> NaiveBayes:
-    """Return the classifier of ``train`` without what it tells of itself, which takes longer than the learning."""
+    """The classifier of ``train`` without what it tells of itself, which takes longer than the learning."""
     return NaiveBayes.from_model(learn([(campaign, tally)], Decoding(post, prior)).model)
 
 
@@ -267,7 +267,7 @@ class Study:
 
 
 def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
-    """Return one row: what was published with and without the round, how accurate it was said to be, and is."""
+    """One row: what was published with and without the round, how accurate it was said to be, and is."""
     rng = np.random.default_rng(seed)
     training, held_out = source.people.split(study.train_fraction, rng)
     learners, others = training.split(1 - study.evaluating, rng)

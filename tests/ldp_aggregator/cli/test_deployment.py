@@ -17,10 +17,6 @@ from ldp_aggregator.cli.program import parse
 from ldp_aggregator.issuer.__main__ import make_parser as make_issuer_parser
 from ldp_aggregator.relay.__main__ import make_parser as make_relay_parser
 from ldp_aggregator.server import apps
-from ldp_aggregator.server.api.public import OPERATIONS
-from ldp_aggregator.server.api.routing import GUARDED
-from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.problems import PROBLEMS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -166,22 +162,3 @@ def test_the_units_of_backup_and_check_do_what_they_are_for(tmp_path):
         assert done.returncode == 0, done.stderr
     (backup,) = backups.iterdir()
     assert run([programs / "ldp-aggregator", "fsck", "--data", str(backup)]).returncode == 0
-
-
-def test_the_codes_that_nodes_meet_are_explained():
-    table = re.search(r"## Federated campaigns\n(.*?)\n## ", GUIDE, re.DOTALL)[1]
-    rows = re.findall(r"^\| (\d{3} `.*?) \|", table, re.MULTILINE)
-    explained = {}
-    for row in rows:
-        for status, names in re.findall(r"(\d{3}) ((?:`[a-z-]+`(?:, )?)+)", row):
-            explained |= dict.fromkeys(re.findall(r"`([a-z-]+)`", names), int(status))
-    shares = [operation for operation in OPERATIONS if operation.path.endswith("/statistics")]
-    own = {code for operation in shares for code in operation.codes} - {"malformed-query", "store-unavailable"}
-    assert own | {*GUARDED, "body-too-large", "unknown-campaign", "campaign-deleted"} == set(explained)
-    assert all(PROBLEMS[code].status == status for code, status in explained.items())
-
-
-def test_every_metric_is_documented_and_every_documented_one_exists():
-    documented = set(re.findall(r"`(ldp_\w+?)(?:_total)?(?:\{[^}`]*\})?`", GUIDE))
-    told = set(re.findall(r"^# HELP (ldp_\w+?)(?:_total)? ", Metrics().render().decode(), re.MULTILINE))
-    assert documented - {"ldp_aggregator"} == {name for name in told if not name.endswith("_created")}

@@ -11,6 +11,7 @@ import drafts
 import pytest
 from exact_coins import SeededCoins
 
+from ldp_aggregator.dashboard import latest
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.rights import make_token
@@ -20,6 +21,13 @@ from ldp_aggregator.store.contract import utc_now
 from ldp_client import perturb
 from ldp_protocols import Campaign, decode_upload, encode_upload
 from ldp_protocols.wire import MEDIA_TYPE
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Pages wait for the newest numbers, however busy this machine is."""
+    monkeypatch.setattr(latest, "PATIENCE", 60.0)
+
 
 FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 DRAFT = drafts.draft(

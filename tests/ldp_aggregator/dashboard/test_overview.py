@@ -153,6 +153,8 @@ def state(number, mood=NOTE, status="open"):
 
 
 async def listed(monkeypatch, entries, **query):
+    monkeypatch.setattr(overview, "warm", lambda *_: None)
+
     async def entry(one, *_, **__):
         return next(found for found in entries if found.state is one)
 

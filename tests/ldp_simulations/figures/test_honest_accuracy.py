@@ -5,7 +5,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pandas as pd
 import pytest
 from crowds import GATEWAY, ISSUER, PROMISE
 
@@ -108,20 +107,6 @@ def test_nobody_whom_a_trial_learns_from_is_held_out(monkeypatch):
     (most,) = learned_from
     assert most == round(0.8 * len(columns))
     assert held_out - {most} == {len(columns) - most}
-
-
-def test_the_accuracies_on_the_first_screen_of_the_readme_are_the_means_of_the_figure():
-    root = Path(__file__).parents[3]
-    table = pd.read_csv(root / "docs" / "figures" / "honest-accuracy.csv")
-    at_one = table[(table["epsilon"] == 1) & (table["variant"] == DEFAULT)]
-    text = (root / "README.md").read_text(encoding="utf-8")
-    means = [f"{100 * at_one[at_one['devices'] == devices]['accuracy'].mean():.0f} %" for devices in DEVICES]
-    assert f"| devices | {' | '.join(f'{devices:,}' for devices in DEVICES)} |" in text
-    assert f"| accuracy | {' | '.join(means)} |" in text
-    each = at_one.drop_duplicates("dataset")
-    assert len(each) == 17
-    assert f"most frequent class: {100 * each['majority'].mean():.0f} %" in text
-    assert f"without privacy: {100 * each['non_private'].mean():.0f} %" in text
 
 
 @pytest.mark.long  # seventeen tables, eight splits of each

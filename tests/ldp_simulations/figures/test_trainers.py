@@ -2,7 +2,6 @@
 
 import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -113,20 +112,6 @@ def test_an_interpreter_without_the_peer_is_told_in_one_line(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "F/bin/pip install diffprivlib" in told
     assert told.count("\n") == 1
-
-
-def test_sums_are_clearly_above_diffprivlib_somewhere_and_clearly_below_it_nowhere():
-    """What docs/trainers.md says of the committed table."""
-    table = trainers.CENTRAL.read(Path(__file__).parents[3] / "docs" / "figures")
-    curves = table[table[trainers.SHARE].isna()]
-    sums, peer = (curves[curves["trainer"].str.startswith(name)] for name in ("sums, add-remove", "diffprivlib"))
-    assert set(peer["data"]) == {"adult-numeric", "skin", "seeds", "diabetes"}
-    for name in set(peer["data"]):
-        both = sums[sums["data"] == name].merge(peer[peer["data"] == name], on="epsilon", suffixes=("", "_peer"))
-        gain = both["accuracy"] - both["accuracy_peer"]
-        error = np.hypot(both["standard_error"], both["standard_error_peer"])
-        assert (gain > 3 * error).any()
-        assert not (gain < -3 * error).any()
 
 
 def test_every_row_is_held_out_once_in_each_repeat_and_no_two_fits_have_one_seed(data):
