@@ -54,7 +54,7 @@ def add_demo(groups: Groups, text: str) -> None:
         "demo",
         help=text,
         description=DESCRIPTION,
-        examples=("--devices 5000", "--data people.csv --label income --epsilon 2 --json"),
+        examples=("--devices 5000", "--data people.csv --label words --epsilon 2 --json"),
     )
     parser.set_defaults(command=_run)
     parser.add_argument(
