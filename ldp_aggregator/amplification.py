@@ -110,9 +110,9 @@ def mixed(parts: Iterable[tuple[Fraction, Blanket]]) -> Blanket:
     ratio = max(blanket.ratio for _, blanket in drawn)
     parts = [(share, blanket.at_ratio(ratio)) for share, blanket in drawn]
     mass = sum((share * blanket.mass for share, blanket in parts), Fraction(0))
-    told = sum((share * blanket.told for share, blanket in parts), Fraction(0))
+    single = sum((share * blanket.single for share, blanket in parts), Fraction(0))
     both = sum((share * blanket.both for share, blanket in parts), Fraction(0))
-    return Blanket(ratio, mass, told, both)
+    return Blanket(ratio, mass, single, both)
 
 
 @lru_cache(maxsize=1024)
@@ -150,9 +150,9 @@ def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
     low, of_low, high, of_high = 0.0, 0.0, largest, math.inf
     at = min(crowd.typical_excess * wanted, largest / 2)
     for step in range(_STEPS):
-        told = crowd.delta(at)
-        here = math.sqrt(max(0.0, -math.log(told)))
-        if told <= delta:
+        found = crowd.delta(at)
+        here = math.sqrt(max(0.0, -math.log(found)))
+        if found <= delta:
             high, of_high = at, here
         else:
             low, of_low = at, here
@@ -175,20 +175,20 @@ class _Crowd:
         n = self._reports = min(reports, MOST_REPORTS)
         self._tail = tail
         self._rise = float(blanket.ratio - 1)
-        told = min(float(2 * blanket.told), math.nextafter(1.0, 0.0))
-        first, end = lower_end(n, told, tail), upper_end(n, told, tail)
-        deviation = math.sqrt(n * told * (1 - told))
+        single = min(float(2 * blanket.single), math.nextafter(1.0, 0.0))
+        first, end = lower_end(n, single, tail), upper_end(n, single, tail)
+        deviation = math.sqrt(n * single * (1 - single))
         width = max(1, math.floor(deviation / _INTERVALS_PER_DEVIATION))
         self._least = np.arange(first, min(end, n + 1), width, dtype=np.float64)
         self._most = np.minimum(self._least + (width - 1), n)
-        self._probability = interval_probability(self._least, width, n, told)
-        self._others = self._quantile(blanket, told)
-        self.typical_excess = self._rise * math.sqrt(2 * n * told) / n
+        self._probability = interval_probability(self._least, width, n, single)
+        self._others = self._quantile(blanket, single)
+        self.typical_excess = self._rise * math.sqrt(2 * n * single) / n
         """The excess at which the drift of all reports is as large as sqrt 2 deviations of their walk."""
 
-    def _quantile(self, blanket: Blanket, told: float) -> Array:
+    def _quantile(self, blanket: Blanket, single: float) -> Array:
         """For every interval an r with P(R < r) <= tail: exp(s r) E[exp(-s R)] is at most that, for any s > 0."""
-        rest = 1 - told
+        rest = 1 - single
         both, neither = float(blanket.both) / rest, float(blanket.neither) / rest
         ratio = float(blanket.ratio)
         trials = self._reports - self._most
@@ -285,9 +285,9 @@ def _beyond(trials: int, p: float, q: float, tail: float) -> int:
     low, high = -1, math.floor(trials * p) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        told = float(_deviance(np.array([float(middle)]), trials * p)[0]) if middle else trials * p
-        told += float(_deviance(np.array([float(trials - middle)]), trials * q)[0]) if middle < trials else 0.0
-        low, high = (middle, high) if middle <= trials * p and told >= wanted else (low, middle)
+        deviance = float(_deviance(np.array([float(middle)]), trials * p)[0]) if middle else trials * p
+        deviance += float(_deviance(np.array([float(trials - middle)]), trials * q)[0]) if middle < trials else 0.0
+        low, high = (middle, high) if middle <= trials * p and deviance >= wanted else (low, middle)
     return low + 1
 
 

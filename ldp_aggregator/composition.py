@@ -81,13 +81,13 @@ def _losses(blanket: Blanket, reports: int, step: float) -> Any:
 
 def _convex(x: Array, y: Array) -> Array:
     """The largest convex function that is nowhere above the points, at each ``x`` (which rises)."""
-    kept: list[int] = []
+    places: list[int] = []
     for place in range(len(x)):
-        while len(kept) > 1:
-            first, middle = kept[-2:]
+        while len(places) > 1:
+            first, middle = places[-2:]
             run, rise = x[place] - x[first], y[place] - y[first]
             if (y[middle] - y[first]) * run < rise * (x[middle] - x[first]):
                 break
-            kept.pop()
-        kept.append(place)
-    return np.interp(x, x[kept], y[kept])
+            places.pop()
+        places.append(place)
+    return np.interp(x, x[places], y[places])

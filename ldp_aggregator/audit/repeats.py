@@ -222,8 +222,8 @@ def different_lengths(seen: Seen) -> Iterator[str]:
     for questions, shapes in _by_questions(seen).items():
         lengths = sorted({shape.lengths for shape in shapes})
         if len(lengths) > 1 and len({len(of) for of in lengths}) == 1:
-            told = [of[0] if len(of) == 1 else list(of) for of in lengths]
-            yield f"answers to questions {list(questions)} have {told} bytes; one length is right"
+            sizes = [of[0] if len(of) == 1 else list(of) for of in lengths]
+            yield f"answers to questions {list(questions)} have {sizes} bytes; one length is right"
 
 
 def different_headers(seen: Seen, beyond: int = 0) -> Iterator[str]:
@@ -247,8 +247,8 @@ def malformed_answers(document: Document, seen: Seen) -> Iterator[str]:
     for table in seen.tables:
         for block in table.shape.blocks:
             payloads = table.payloads[:, block.payload]
-            known = 0 <= block.question < len(document["questions"])
-            flags = malformed(document["questions"][block.question], payloads) if known else None
+            declared = 0 <= block.question < len(document["questions"])
+            flags = malformed(document["questions"][block.question], payloads) if declared else None
             if flags is not None and flags.any():
                 times, example = found.get(block.question, (0, payloads[flags][0].tobytes().hex()))
                 found[block.question] = times + int(flags.sum()), example

@@ -179,8 +179,8 @@ def public_noise(document: str, seen: Seen, people: Sequence[int], before: int, 
     Wrong with probability at most ``alpha``. ``before``: how many devices each process served before the first that was
     ``seen``.
     """
-    told = (_noise_of(_Uploads(document, seen, person, before), alpha / len(people)) for person in people)
-    return next((text for text in told if text is not None), None)
+    texts = (_noise_of(_Uploads(document, seen, person, before), alpha / len(people)) for person in people)
+    return next((text for text in texts if text is not None), None)
 
 
 def _noise_of(uploads: _Uploads, alpha: float) -> str | None:
@@ -215,13 +215,13 @@ def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None
     now = int(time.time())
     every = frozenset(ids)
     tables = [*_streams_of_numbers(0, SMALL), *_streams_of_numbers(now - _EARLIER, now + 1)]
-    known = 0
+    tried = 0
     for name, stream in tables:
         for number, row in enumerate(stream):
             first, secret = row[:_ID_BYTES], row[: 2 * _ID_BYTES]
             guesses = first, first[::-1], _hmac(secret, message)[:_ID_BYTES]
-            known += len(guesses)
-            if not every.isdisjoint(guesses) and known * len(every) / 2**_ID_BITS <= alpha:
+            tried += len(guesses)
+            if not every.isdisjoint(guesses) and tried * len(every) / 2**_ID_BITS <= alpha:
                 return f"an id is what {name} makes of a number that anybody finds, the {number + 1}. of {len(stream)}"
     return None
 
@@ -311,12 +311,12 @@ def _flags(seen: Seen, table: Table, block: Block, mine: Numbers, person: int) -
     bits = np.unpackbits(payloads[:, : _BITS // 8], axis=1, bitorder="little").astype(np.bool_)
     width = bits.shape[1]
     found = np.zeros((len(mine), _FLAGS), dtype=np.bool_)
-    known = (seen.person[table.rows] == person) & ~seen.tests[table.rows]
-    if width and known.any():
-        different, times = np.unique(payloads[known], axis=0, return_counts=True)
+    others = (seen.person[table.rows] == person) & ~seen.tests[table.rows]
+    if width and others.any():
+        different, times = np.unique(payloads[others], axis=0, return_counts=True)
         found[:, 0] = (payloads[mine] == different[times.argmax()]).all(axis=1)
         found[:, 1 : 1 + width] = bits[mine]
-        found[:, 1 + _BITS : 1 + _BITS + width] = bits[mine] != (bits[known].mean(axis=0) > 0.5)
+        found[:, 1 + _BITS : 1 + _BITS + width] = bits[mine] != (bits[others].mean(axis=0) > 0.5)
     return found
 
 

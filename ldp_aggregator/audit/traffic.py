@@ -109,14 +109,14 @@ class Traffic:
 
 def ask_traffic(parties: Parties, talk: Talk, people: Sequence[Person], trials: int, at_once: bool) -> Traffic:
     """Ask some of the people, each for many devices, in two processes."""
-    asked = tuple(spread(people, PEOPLE))
+    chosen = tuple(spread(people, PEOPLE))
     each = min(max(_LEAST, trials // SHARE), _MOST)
     found: list[tuple[str, str]] = []
 
     def life(process: int) -> list[Device]:
-        devices = [Device(number % len(asked), process) for number in range(each * len(asked) // 2)]
+        devices = [Device(number % len(chosen), process) for number in range(each * len(chosen) // 2)]
         with talk(parties.timeless, None) as ask:
-            asking = _Asking(parties, ask, asked, devices, found)
+            asking = _Asking(parties, ask, chosen, devices, found)
             asking.answers()
             for pause in PAUSES:
                 asking.turn(f"devices that are to send again within {pause} seconds", {"resend": pause}, silent=True)
@@ -125,7 +125,7 @@ def ask_traffic(parties: Parties, talk: Talk, people: Sequence[Person], trials: 
     lives = two(life, at_once)
     erased = [Device(number % 2, 0) for number in range(ERASED_DEVICES)]
     after = [Device(device.person, 0) for device in erased]
-    pair = (asked[0], asked[-1])
+    pair = (chosen[0], chosen[-1])
     with tempfile.TemporaryDirectory() as folder, talk(parties.timeless, Path(folder)) as ask:
         before = _Asking(parties, ask, pair, erased, found)
         before.answers()
@@ -137,7 +137,7 @@ def ask_traffic(parties: Parties, talk: Talk, people: Sequence[Person], trials: 
         if sending:
             found.append((ERASED, f"{sending} of {len(erased)} devices sent uploads after they had been erased"))
         _Asking(parties, ask, pair, after, found).answers()
-    return Traffic(asked, [*lives[0], *lives[1]], erased, after, found)
+    return Traffic(chosen, [*lives[0], *lives[1]], erased, after, found)
 
 
 class _Asking:
@@ -162,8 +162,8 @@ class _Asking:
         more: list[Mapping[str, Any]] = [{} for _ in self.devices]
         signed: list[str | None] = ["" for _ in self.devices]
         for number in range(len(self._parties.issuers)):
-            asked = [line | {"token": token or ""} for line, token in zip(self._lines, signed, strict=True)]
-            for answers in (self._ask(asked), self._ask(asked)):
+            lines = [line | {"token": token or ""} for line, token in zip(self._lines, signed, strict=True)]
+            for answers in (self._ask(lines), self._ask(lines)):
                 self._refused("devices that ask for a token", answers)
                 for device, answer in zip(self.devices, answers, strict=True):
                     device.token_requests.setdefault(number, []).extend(answer[:1])
@@ -316,11 +316,11 @@ def _drawn(parties: Parties, devices: Sequence[Device]) -> tuple[list[dict[str, 
         if not device.uploads:
             continue
         of["ids"] = _ids(device.uploads[0].upload)
-        shown = device.uploads[0].credentials
-        if len(shown) != len(parties.issuers):
-            wrong.append(f"an upload shows {len(shown)} tokens; {len(parties.issuers)} are right")
+        headers = device.uploads[0].credentials
+        if len(headers) != len(parties.issuers):
+            wrong.append(f"an upload shows {len(headers)} tokens; {len(parties.issuers)} are right")
             continue
-        for number, (issuer, credentials) in enumerate(zip(parties.issuers, shown, strict=True)):
+        for number, (issuer, credentials) in enumerate(zip(parties.issuers, headers, strict=True)):
             try:
                 token = issuer.read(credentials)
             except ForeignError as error:

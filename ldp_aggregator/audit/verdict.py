@@ -226,7 +226,7 @@ def audit(
     fixed, lives = people_of(value, rng), Lives.of(document)
     ordinary = fixed
     if lives is not None:
-        document, value, client, fixed = lives.document, lives.told, lives.client(client), lives.people(fixed)
+        document, value, client, fixed = lives.document, lives.value, lives.client(client), lives.people(fixed)
     people = (*fixed, *drawn_people(value, fixed, rng))
     counts = [trials] * len(fixed) + [-(-trials // DRAWN_SHARE)] * (len(people) - len(fixed))
     seen, twins = _ask(document, client, people, counts, at_once)
@@ -260,20 +260,20 @@ def audit(
         *(Finding(MALFORMED, text) for text in repeats.malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in repeats.malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_known(ID_REPEATS, repeats.repeated_ids(ids, alphas[REPEATED])),
-        *_known(ID_UNEVEN, repeats.uneven_ids(seen, alphas[UNEVEN])),
-        *_known(COINS, twisted_ids(seen, alphas[TWISTED])),
+        *_findings_of(ID_REPEATS, repeats.repeated_ids(ids, alphas[REPEATED])),
+        *_findings_of(ID_UNEVEN, repeats.uneven_ids(seen, alphas[UNEVEN])),
+        *_findings_of(COINS, twisted_ids(seen, alphas[TWISTED])),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
         *_lag_findings(value, seen, alphas[LAGS]),
-        *_known(STUDY, studied.twice),
-        *_known(TWICE, twice),
-        *_known(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
-        *_known(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
-        *_known(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),
+        *_findings_of(STUDY, studied.twice),
+        *_findings_of(TWICE, twice),
+        *_findings_of(SLOW, None if times is None else slow_answers(times, alphas[TIME])),
+        *_findings_of(SEED, public_noise(document, seen, sorted({0, other}), len(twins[0]), alphas[SEEDED] / 2)),
+        *_findings_of(SEED, small_seeds(document, ids, alphas[SEEDED] / 2)),
         *(Finding(_TRAFFIC_CODES[rule], text) for rule, text in noticed),
         *(Finding(REFUSED, text) for text in again.refusals()),
-        *_known(REFUSED, studied.refused),
-        *_known(REFUSED, all_refused("devices alone in their process", alone.answers)),
+        *_findings_of(REFUSED, studied.refused),
+        *_findings_of(REFUSED, all_refused("devices alone in their process", alone.answers)),
     ]
     floor = floor_of(
         claim,
@@ -284,8 +284,8 @@ def audit(
         alphas[WHOLE] / CHOSEN,
         None if times is None else least_delay(times, alphas[TIME]),
     )
-    shown = tuple(events), tuple(_told(findings)), floor
-    return Audit(claim, _stated(value), trials, people, len(people) - len(fixed), len(seen.person), *shown)
+    result = tuple(events), tuple(_first_of_each(findings)), floor
+    return Audit(claim, _stated(value), trials, people, len(people) - len(fixed), len(seen.person), *result)
 
 
 def _ask(
@@ -298,10 +298,10 @@ def _ask(
     orders = list(range(len(people))), list(range(len(people)))[::-1]
 
     def life(process: int) -> list[Answer]:
-        asked = [people[number] for number in orders[process] for _ in range(halves[process][number])]
-        answers = client(document, [*twins, *asked], None)
-        if len(answers) != len(twins) + len(asked):
-            raise ChildProcessError(f"the client answered {len(answers)} of {len(twins) + len(asked)} lines")
+        lines = [people[number] for number in orders[process] for _ in range(halves[process][number])]
+        answers = client(document, [*twins, *lines], None)
+        if len(answers) != len(twins) + len(lines):
+            raise ChildProcessError(f"the client answered {len(answers)} of {len(twins) + len(lines)} lines")
         return answers
 
     lives = two(life, at_once)
@@ -339,7 +339,7 @@ def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
             )
 
 
-def _known(code: str, text: str | None) -> list[Finding]:
+def _findings_of(code: str, text: str | None) -> list[Finding]:
     return [] if text is None else [Finding(code, text)]
 
 
@@ -372,13 +372,13 @@ def _lag_findings(document: Document, seen: Seen, alpha: float) -> Iterator[Find
                 yield Finding(COINS, str(alike))
 
 
-def _told(findings: Sequence[Finding]) -> Iterator[Finding]:
-    told: dict[str, int] = {}
+def _first_of_each(findings: Sequence[Finding]) -> Iterator[Finding]:
+    counts: dict[str, int] = {}
     for finding in findings:
-        told[finding.code] = told.get(finding.code, 0) + 1
-        if told[finding.code] <= _TOLD:
+        counts[finding.code] = counts.get(finding.code, 0) + 1
+        if counts[finding.code] <= _TOLD:
             yield finding
-    for code, times in told.items():
+    for code, times in counts.items():
         if times > _TOLD:
             yield Finding(code, f"and {times - _TOLD} further findings of this kind")
 

@@ -113,8 +113,8 @@ def plot_intervals(
     for place, name in enumerate(classes):
         heights = np.arange(len(rows)) + 0.25 * (place - (len(classes) - 1) / 2)
         ends = np.maximum([value[:, place] - low[:, place], high[:, place] - value[:, place]], 0.0)
-        known = np.isfinite(ends).all(axis=0)
-        axes.errorbar(value[known, place], heights[known], xerr=ends[:, known], fmt="o", capsize=3, label=name)
+        finite = np.isfinite(ends).all(axis=0)
+        axes.errorbar(value[finite, place], heights[finite], xerr=ends[:, finite], fmt="o", capsize=3, label=name)
     axes.set_yticks(np.arange(len(rows)), rows)
     axes.invert_yaxis()
 

@@ -59,10 +59,10 @@ class Estimates(CampaignEstimates):
         records = [_about(one) | row for one in self.questions for row in self._rows(one)]
         for name, part in self.missing.items():
             about = [one for one in self.questions if one.question.feature == name]
-            told = _about(about[0]) | {"feature": name, "n": sum(one.n for one in about)}
+            head = _about(about[0]) | {"feature": name, "n": sum(one.n for one in about)}
             missing = named_rows(places_of([None], [None]), cell_rows(part.cells, part.per_liar), None)
-            records += [told | {"kind": "missing"} | row for row in missing]
-            records += [told | {"kind": "present"} | row for row in self._present_rows(name)]
+            records += [head | {"kind": "missing"} | row for row in missing]
+            records += [head | {"kind": "present"} | row for row in self._present_rows(name)]
         frame = pd.DataFrame.from_records(records + self.summaries())
         if self.campaign.label:
             return frame
@@ -75,21 +75,21 @@ class Estimates(CampaignEstimates):
         """Draw what is known of a feature, with 95 % intervals: P(value | class), or the mean of each class.
         Raises KeyError for a feature that the campaign does not ask about, LdpError without matplotlib.
         """
-        asked, classes = self.campaign.feature(feature), self.campaign.label.classes
+        declared, classes = self.campaign.feature(feature), self.campaign.label.classes
         axes, shape = axes_or_new(axes), (-1, len(classes))
-        if asked.moments is not None:
+        if declared.moments is not None:
             moments = self.moments[feature]
             reach = Z_95 * np.sqrt(moments.mean_variance)
             value, low, high = (
                 ends.reshape(shape) for ends in (moments.mean, moments.mean - reach, moments.mean + reach)
             )
             plot_intervals(axes, ["mean"], classes, value, low, high)
-            axes.set(xlabel=feature, xlim=(asked.moments.low, asked.moments.high))
+            axes.set(xlabel=feature, xlim=(declared.moments.low, declared.moments.high))
         else:
             cells = conditional_table(self, feature).cells
             value, low, high = (ends.reshape(shape) for ends in (cells.value, cells.low, cells.high))
             value = np.where(np.isfinite(cells.variance).reshape(shape), value, np.nan)
-            plot_intervals(axes, asked.cell_names, classes, value, low, high)
+            plot_intervals(axes, declared.cell_names, classes, value, low, high)
             axes.set(xlabel="share of the class" if self.campaign.label else "share of devices", ylabel=feature)
         if self.campaign.label:
             axes.legend(title=self.campaign.label.name)
@@ -231,10 +231,10 @@ class Estimates(CampaignEstimates):
 
 
 def _about(one: QuestionEstimate) -> dict[str, Any]:
-    asked, mechanism = one.question, one.question.mechanism.name
-    other = {"other": asked.other} if asked.kind == JOINT else {}
-    told = {"question": asked.index, "kind": asked.kind, "feature": asked.feature, **other}
-    return told | {"mechanism": mechanism, "n": one.n}
+    question, mechanism = one.question, one.question.mechanism.name
+    other = {"other": question.other} if question.kind == JOINT else {}
+    head = {"question": question.index, "kind": question.kind, "feature": question.feature, **other}
+    return head | {"mechanism": mechanism, "n": one.n}
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:

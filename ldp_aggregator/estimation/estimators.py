@@ -105,11 +105,11 @@ def estimate_question(
     of_class = _estimate_classes(question, n, counts, classes) if classes > 1 else None
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
-    told = QuestionEstimate(question, n, cells, processed, of_class)
+    found = QuestionEstimate(question, n, cells, processed, of_class)
     if not missing or question.kind == JOINT:
-        return told
+        return found
     absent, share = _estimate_missing(question, n, counts, classes)
-    return replace(told, missing=absent, missing_share=share)
+    return replace(found, missing=absent, missing_share=share)
 
 
 def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
@@ -296,8 +296,8 @@ def covariance_of_sums(
         own = supported(members, total)
         return (own + pairs - own**2) / (p - q) ** 2 + members * noise
 
-    (inside, held), (others, rest) = first, second
-    together = inside * others * none_true + (one_true - none_true) * (others * held + inside * rest)
+    (inside, inside_sum), (others, others_sum) = first, second
+    together = inside * others * none_true + (one_true - none_true) * (others * inside_sum + inside * others_sum)
     across = (together - supported(*first) * supported(*second)) / (p - q) ** 2
     return variance(*first), across, variance(*second)
 

@@ -51,29 +51,30 @@ class FeatureGroup:
     """
 
     names: Sequence[str]
-    asked: Sequence[Sequence[QuestionEstimate]]
+    questions: Sequence[Sequence[QuestionEstimate]]
     cells: int
     missing: bool
     ordered: bool
     together: NDArray[np.int64] | None = None
 
-    def told(self, frequencies: Array | None = None) -> Statistics:
+    def evidence(self, frequencies: Array | None = None) -> Statistics:
         """Evidence of the answers, with the noise at these ``frequencies``, shape (features, cells), or equal ones."""
         shape = len(self.names), self.cells
         information, linear = np.zeros((*shape, self.cells)), np.zeros(shape)
         alike: dict[AnyMechanism, list[tuple[int, QuestionEstimate]]] = {}
-        for place, of_feature in enumerate(self.asked):
+        for place, of_feature in enumerate(self.questions):
             for one in of_feature:
                 alike.setdefault(one.question.mechanism, []).append((place, one))
         for answered in alike.values():
             places, reports = [place for place, _ in answered], np.array([one.n for _, one in answered])
-            question, known, sizes = answered[0][1].question, None if frequencies is None else frequencies[places], None
+            question, sizes = answered[0][1].question, None
+            expected = None if frequencies is None else frequencies[places]
             if self.together is not None:
                 sizes = self.sums(np.ones(question.domain_size))
-                known = sizes[None] / question.domain_size if known is None else known
-            told = information_of_cells(question, reports, known, sizes)
-            np.add.at(information, places, told)
-            np.add.at(linear, places, times(told, np.stack([self.sums(one.cells.value) for _, one in answered])))
+                expected = sizes[None] / question.domain_size if expected is None else expected
+            added = information_of_cells(question, reports, expected, sizes)
+            np.add.at(information, places, added)
+            np.add.at(linear, places, times(added, np.stack([self.sums(one.cells.value) for _, one in answered])))
         return Statistics(information, linear)
 
     @property
@@ -233,20 +234,20 @@ def believed_classes(information: Array, linear: Array, reports: Array | int) ->
     return ClassShares((n * norm_sub(raw, axis=-1) + 1) / (n + classes), raw, covariance)
 
 
-def marginal(told: Statistics, present: Array, classes: Array, even: Array | None = None) -> tuple[Array, Array]:
+def marginal(evidence: Statistics, present: Array, classes: Array, even: Array | None = None) -> tuple[Array, Array]:
     """P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
     interaction that is thrown away; and how many reports without noise would tell as much, shape (...).
 
     ``present``, shape (..., 1), is the share of records that hold a value, ``classes``, shape (..., C), P(class) of
     these; ``even``, shape (K,), P(value) before the reports where that is not 1 / K.
     """
-    size = told.linear.shape[-1] // classes.shape[-1]
+    size = evidence.linear.shape[-1] // classes.shape[-1]
     values, even = contrasts(size), np.full(size, 1 / size) if even is None else even
     interaction = kron(np.sqrt(_INTERACTION) * factor(even), factor(classes))
     design = present[..., None] * np.concatenate([kron(values, classes[..., None]), interaction], axis=-1)
-    variance = np.linalg.inv(design.mT @ told.information @ design + np.eye(design.shape[-1]))
+    variance = np.linalg.inv(design.mT @ evidence.information @ design + np.eye(design.shape[-1]))
     gain = values @ (variance @ design.mT)[..., : size - 1, :]
-    raw = even + times(gain, told.linear - times(told.information, present * product(even, classes)))
+    raw = even + times(gain, evidence.linear - times(evidence.information, present * product(even, classes)))
     share = norm_sub(raw, axis=-1)
     of_values = np.diagonal(variance, axis1=-2, axis2=-1)[..., : size - 1]  # The columns of ``values`` are orthonormal.
     effective = ((share * (1 - share)).sum(axis=-1) + 1 / size) / of_values.sum(axis=-1)
@@ -272,14 +273,14 @@ def shared_scales(logarithms: Sequence[Array], usual: Array) -> list[Array]:
     return np.split(found, np.cumsum([len(one) for one in logarithms])[:-1])
 
 
-def absences(told: Sequence[Statistics], classes: Array) -> list[Array]:
-    """P(missing, class), shape (features, C), at most 98 % of P(class), from the last C cells of what is ``told``."""
+def absences(evidence: Sequence[Statistics], classes: Array) -> list[Array]:
+    """P(missing, class), shape (features, C), at most 98 % of P(class), from the last C cells of the ``evidence``."""
     variances = (
         MISSING[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
     )
     means = np.outer(MISSING, classes)
     logarithms, believed = [], []
-    for one in told:
+    for one in evidence:
         cells = one.linear.shape[-1]
         basis, absent = np.sqrt(_WIDE) * contrasts(cells), slice(cells - classes.size, cells)
         covariance = basis @ np.linalg.inv(basis.T @ one.information @ basis + np.eye(cells - 1)) @ basis.T

@@ -60,18 +60,18 @@ LEAST_EXPECTED: Final = 3.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class Answers:
     """Estimates of one question, in all campaigns that have answers to it; ``alike`` tells of each whether the same
     devices answered other questions.
     """
 
-    told: Sequence[QuestionEstimate]
+    estimates: Sequence[QuestionEstimate]
     alike: Sequence[bool]
 
     @property
     def weights(self) -> Array:
         """Those by which pooled estimates are added up."""
-        return pool_shares(self.told)
+        return pool_shares(self.estimates)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ def p_value(
     for group, its in posterior.groups:
         for place, name in enumerate(group.names):
             shares_of_it = its.values[place], its.joint[place]
-            scores += [_score_of_table(asked, *shares_of_it) for asked in _answers(estimates, name, PAIR)]
-    for asked in [one for name in gaussian for kind in (VALUE, SQUARE) for one in _answers(estimates, name, kind)]:
-        if asked.told[0].question.encoding == SIGN:
-            scores.append(_score_of_table(asked, *_shares_of_signs(asked, posterior.classes.value)))
-        elif np.isfinite(pool(asked.told).variance).all():
-            sums.append(asked)
+            scores += [_score_of_table(answers, *shares_of_it) for answers in _answers(estimates, name, PAIR)]
+    for answers in [one for name in gaussian for kind in (VALUE, SQUARE) for one in _answers(estimates, name, kind)]:
+        if answers.estimates[0].question.encoding == SIGN:
+            scores.append(_score_of_table(answers, *_shares_of_signs(answers, posterior.classes.value)))
+        elif np.isfinite(pool(answers.estimates).variance).all():
+            sums.append(answers)
     if sums and np.isfinite(shares.variance).all():
         scores.append(_score_of_sums(sums, posterior.classes.value, shares, telling))
     return _tail(sum(score.square for score in scores), [one for score in scores for one in score.shared])
@@ -121,15 +121,15 @@ def joint_p_value(estimates: CampaignEstimates, joint: QuestionEstimate) -> floa
         return 1.0
     table = joint.cells.value.reshape([one.cells for one in features])[: features[0].size, : features[1].size]
     first, other = (
-        norm_sub(told.cells.value[: feature.size] / max(told.cells.value[: feature.size].sum(), 1e-12))
-        for told, feature in zip(alone, features, strict=True)
+        norm_sub(estimate.cells.value[: feature.size] / max(estimate.cells.value[: feature.size].sum(), 1e-12))
+        for estimate, feature in zip(alone, features, strict=True)
     )
     present = min(max(float(table.sum()), 0.0), 1.0)
-    score = _score_of_table(Asked([joint], [False]), first, present * other, table)
+    score = _score_of_table(Answers([joint], [False]), first, present * other, table)
     return _tail(score.square, score.shared)
 
 
-def _answers(estimates: Sequence[CampaignEstimates], feature: str, kind: str) -> list[Asked]:
+def _answers(estimates: Sequence[CampaignEstimates], feature: str, kind: str) -> list[Answers]:
     """Answers to a question, those of one encoding together."""
     found: dict[str, list[tuple[QuestionEstimate, bool]]] = {}
     for campaign in estimates:
@@ -137,25 +137,25 @@ def _answers(estimates: Sequence[CampaignEstimates], feature: str, kind: str) ->
         if one.n > 0:
             alike = campaign.campaign.privacy.answers == "all"
             found.setdefault(one.question.encoding, []).append((one, alike))
-    return [Asked([one for one, _ in told], [alike for _, alike in told]) for told in found.values()]
+    return [Answers([one for one, _ in pairs], [alike for _, alike in pairs]) for pairs in found.values()]
 
 
-def _shares_of_signs(asked: Asked, classes: Array) -> tuple[Array, Array]:
+def _shares_of_signs(answers: Answers, classes: Array) -> tuple[Array, Array]:
     """P(sign), shape (2,), and P(class, present), shape (C,), of a quantity that is asked as a sign."""
-    cells = _pooled(asked)
+    cells = _pooled(answers)
     absent = classes * 0.0
-    if asked.told[0].missing is not None:
+    if answers.estimates[0].missing is not None:
         absent = np.clip(classes - cells.sum(axis=0), 0.0, MOST_MISSING * classes)
     present = classes - absent
     both = np.clip(cells.sum(axis=1), 0.0, None)
-    reports = sum(one.n / cell_variance(one) for one in asked.told)
+    reports = sum(one.n / cell_variance(one) for one in answers.estimates)
     share = both / both.sum() if both.sum() > 0 else np.full(2, 0.5)
     return (reports * share + PSEUDO_REPORTS / 2) / (reports + PSEUDO_REPORTS), present
 
 
-def _pooled(asked: Asked) -> Array:
+def _pooled(answers: Answers) -> Array:
     """Estimates of P(value, class) of those who hold a value, shape (K, C); of a sign in the order of ``SIGNS``."""
-    pooled: Array = np.tensordot(asked.weights, [_table(one) for one in asked.told], 1)
+    pooled: Array = np.tensordot(answers.weights, [_table(one) for one in answers.estimates], 1)
     return pooled
 
 
@@ -163,19 +163,19 @@ def _table(one: QuestionEstimate) -> Array:
     if one.classes is None:
         raise ValueError(f"question {one.question.index} does not carry the class")
     if one.question.encoding == SIGN:  # Half of who holds a value is of either sign, but for the sum of the signs.
-        held = one.classes.value if one.missing is None else one.classes.value - one.missing.value
-        return np.asarray((held + SIGNS[:, None] * one.cells.value) / 2)
+        present = one.classes.value if one.missing is None else one.classes.value - one.missing.value
+        return np.asarray((present + SIGNS[:, None] * one.cells.value) / 2)
     table = one.cells.value.reshape(-1, one.classes.value.size)
     return table if one.missing is None else table[:-1]
 
 
-def _score_of_table(asked: Asked, marginal: Array, classes: Array, table: Array | None = None) -> Score:
+def _score_of_table(answers: Answers, marginal: Array, classes: Array, table: Array | None = None) -> Score:
     """Score of a table (the pooled one) at P(value | present), shape (K,), and P(class, present), shape (C,)."""
-    table = _pooled(asked) if table is None else table
+    table = _pooled(answers) if table is None else table
     frequencies = marginal[:, None] * classes
     variance, shared, expected = (np.zeros_like(table) for _ in range(3))
     common = 0.0
-    for one, weight, alike in zip(asked.told, asked.weights.tolist(), asked.alike, strict=True):
+    for one, weight, alike in zip(answers.estimates, answers.weights.tolist(), answers.alike, strict=True):
         p, q, one_true, none_true, noise = analysis_of(one.question.mechanism).support
         supported, scale = q + (p - q) * frequencies, weight**2 / one.n
         variance += scale * ((supported - none_true - 2 * (one_true - none_true) * frequencies) / (p - q) ** 2 + noise)
@@ -229,17 +229,19 @@ def _beside_shares(table: Array, variance: Array, marginal: Array, classes: Arra
     return weights * (table - value_parts[:, None] * classes - marginal[:, None] * moved)
 
 
-def _score_of_sums(sums: Sequence[Asked], classes: Array, shares: Cells, telling: Sequence[QuestionEstimate]) -> Score:
+def _score_of_sums(
+    sums: Sequence[Answers], classes: Array, shares: Cells, telling: Sequence[QuestionEstimate]
+) -> Score:
     """Score of sums of which each is a mean times P(class), fitted together with P(class) as told."""
     size = classes.size
     gain, pull, square = np.zeros((size, size)), np.zeros(size), 0.0
     shared = []
-    for asked in sums:
-        cells = pool(asked.told)
+    for answers in sums:
+        cells = pool(answers.estimates)
         mean = float(np.clip(cells.value.sum(), -1.0, 1.0))
-        reports = sum(one.n for one in asked.told)
+        reports = sum(one.n for one in answers.estimates)
         # The records' part of the covariance, - S S' / n, is in the direction of P(class), which is free.
-        variance = cells.variance + (mean * classes) ** 2 / reports * (not _draws(asked))
+        variance = cells.variance + (mean * classes) ** 2 / reports * (not _draws(answers))
         weights = 1 / variance
         across = weights * classes
         projected = np.diag(weights) - np.outer(across, across) / (across @ classes)
@@ -247,7 +249,8 @@ def _score_of_sums(sums: Sequence[Asked], classes: Array, shares: Cells, telling
         gain += mean**2 * projected
         pull += mean * (projected @ left)
         square += float(left @ projected @ left)
-        alike = sum(w**2 / one.n for w, one, a in zip(asked.weights, asked.told, asked.alike, strict=True) if a)
+        parts = zip(answers.weights, answers.estimates, answers.alike, strict=True)
+        alike = sum(weight**2 / one.n for weight, one, shared_devices in parts if shared_devices)
         shared.append(np.sort(np.minimum(1.0, alike * classes / variance))[::-1][: size - 1])
     spread = _covariance_of_classes(telling, classes)
     # What is left is of S - mu times P(class) as told. An error d of that is chosen that explains the most of it.
@@ -257,16 +260,16 @@ def _score_of_sums(sums: Sequence[Asked], classes: Array, shares: Cells, telling
     return Score(square, shared)
 
 
-def _draws(asked: Asked) -> bool:
+def _draws(answers: Answers) -> bool:
     """True if a report is about one class that it drew, so that two classes are told by different devices."""
-    return analysis_of(asked.told[0].question.mechanism).cell_share < 1
+    return analysis_of(answers.estimates[0].question.mechanism).cell_share < 1
 
 
 def _covariance_of_classes(telling: Sequence[QuestionEstimate], classes: Array) -> Array:
     """Covariance of the pooled estimate of P(class), shape (C, C)."""
-    told = [one for one in telling if one.n > 0 and one.classes is not None]
-    parts = [covariance_of_shares(one.question, classes) / one.n for one in told]
-    return np.asarray(np.tensordot(class_shares(told, classes.size) ** 2, parts, 1))
+    answered = [one for one in telling if one.n > 0 and one.classes is not None]
+    parts = [covariance_of_shares(one.question, classes) / one.n for one in answered]
+    return np.asarray(np.tensordot(class_shares(answered, classes.size) ** 2, parts, 1))
 
 
 def covariance_of_shares(question: Question, classes: Array) -> Array:

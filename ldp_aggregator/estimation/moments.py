@@ -81,12 +81,12 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
     P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
     which is right but for the little that a question adds to the pooled P(class).
     """
-    told = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
-    if not told or any(missing is None for _, missing, _ in told):
+    answered = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
+    if not answered or any(missing is None for _, missing, _ in answered):
         return Present(prior, Cells.normal(np.ones(1), np.zeros(1)))
-    weights = pool_shares([one for one, _, _ in told])
-    of_class = weighted([missing for _, missing, _ in told if missing is not None], weights)
-    whole = weighted([share for _, _, share in told if share is not None], weights)
+    weights = pool_shares([one for one, _, _ in answered])
+    of_class = weighted([missing for _, missing, _ in answered if missing is not None], weights)
+    whole = weighted([share for _, _, share in answered if share is not None], weights)
     return Present(
         Cells.normal(prior.value - of_class.value, prior.variance + of_class.variance),
         Cells.normal(1 - whole.value, whole.variance),
@@ -109,9 +109,9 @@ def rebuild_moments(
     """
     own, whole = present.of_class, present.whole
     insufficient = ~(own.value > SIGNIFICANT * np.sqrt(own.variance))
-    known = bool(whole.value[0] > SIGNIFICANT * np.sqrt(whole.variance[0]))
-    share = np.where(insufficient, whole.value if known else 1.0, own.value)
-    share_variance = np.where(insufficient, whole.variance if known else 0.0, own.variance)
+    whole_known = bool(whole.value[0] > SIGNIFICANT * np.sqrt(whole.variance[0]))
+    share = np.where(insufficient, whole.value if whole_known else 1.0, own.value)
+    share_variance = np.where(insufficient, whole.variance if whole_known else 0.0, own.variance)
     value_sum, value_noise, square_sum, square_noise = (
         np.where(insufficient, one.sum(), one) for one in (value.value, value.variance, square.value, square.variance)
     )
@@ -120,11 +120,11 @@ def rebuild_moments(
     second = (square_sum / share + 1) / 2
     second_variance = (square_noise + (2 * second - 1) ** 2 * share_variance) / (4 * share**2)
 
-    told = np.isfinite(mean_variance) & np.isfinite(second_variance) & (known | ~insufficient)
-    mean = np.where(told, np.clip(mean, -1.0, 1.0), 0.0)
-    spread = np.where(told, second - mean**2, _UNIFORM_VARIANCE)
+    usable = np.isfinite(mean_variance) & np.isfinite(second_variance) & (whole_known | ~insufficient)
+    mean = np.where(usable, np.clip(mean, -1.0, 1.0), 0.0)
+    spread = np.where(usable, second - mean**2, _UNIFORM_VARIANCE)
     spread_variance = np.full_like(mean, np.inf)
-    spread_variance[told] = second_variance[told] + 4 * mean[told] ** 2 * mean_variance[told]
+    spread_variance[usable] = second_variance[usable] + 4 * mean[usable] ** 2 * mean_variance[usable]
     floor = 4 * variance_floor
     spread = np.clip(spread, floor, np.maximum(1 - mean**2, floor))
     half_range = (float(feature.high) - float(feature.low)) / 2
@@ -133,7 +133,7 @@ def rebuild_moments(
         mean_variance=mean_variance * half_range**2,
         variance=spread * half_range**2,
         variance_variance=spread_variance * half_range**4,
-        insufficient=insufficient | ~told,
+        insufficient=insufficient | ~usable,
     )
 
 
@@ -204,5 +204,5 @@ def shrink_moments(
 
 def shrink(values: Array, noise: Array, common: Array | float, prior: Array | float) -> Array:
     """The posterior mean of values around ``common`` with variance ``prior``; infinite ``noise`` gives ``common``."""
-    kept = prior / (prior + noise)
-    return common + kept * (values - common)
+    weight = prior / (prior + noise)
+    return common + weight * (values - common)

@@ -105,25 +105,25 @@ def mean_reach(found: CampaignEstimates, feature: NumericFeature, liars: int) ->
     """The most that ``liars``, one at least, move a Gaussian feature's mean in every class, shape (k,).
     Infinite, which is anywhere in its range, where the class is insufficient or lies can make it so.
     """
-    asked = [found.asking(feature.name, kind) for kind in (VALUE, SQUARE)]
-    of_value, of_square = (liars * found.per_liar[one.question.index] for one in asked)
-    share = present_shares(found.class_prior, asked).of_class.value
+    parts = [found.asking(feature.name, kind) for kind in (VALUE, SQUARE)]
+    of_value, of_square = (liars * found.per_liar[one.question.index] for one in parts)
+    share = present_shares(found.class_prior, parts).of_class.value
     noise = _highest_noise(found, liars)
     lies = liars * found.campaign.answers_of_a_person
     moves = lies * share_moves(found.questions, share.size)
-    answered = [one for one in asked if one.n > 0]
+    answered = [one for one in parts if one.n > 0]
     for one, weight in zip(answered, estimators.pool_shares(answered), strict=True):
         if one.missing is not None:
             moves[one.question.index] += weight * lies * sum_range(one.question, 1) / one.n
             noise = noise + weight**2 * _highest_variance(one, one.missing, 1, lies)
-    sums, worst = asked[0].cells, float(moves.max())
-    ways = [(of_value, float(moves[asked[0].question.index])), (np.zeros_like(share), worst)]
+    sums, worst = parts[0].cells, float(moves.max())
+    ways = [(of_value, float(moves[parts[0].question.index])), (np.zeros_like(share), worst)]
     if found.campaign.privacy.answers == "all":
         worst = float(moves.sum())
         ways = [(of_value, worst)]
     # Lies that move a square by its whole range leave nothing of it: no moments are told then.
-    told = np.isfinite(sums.variance) & np.isfinite(asked[1].cells.variance) & (of_square < 2)
-    sure = told & (share - worst > SIGNIFICANT * np.sqrt(noise))
+    usable = np.isfinite(sums.variance) & np.isfinite(parts[1].cells.variance) & (of_square < 2)
+    sure = usable & (share - worst > SIGNIFICANT * np.sqrt(noise))
     ends = []
     with np.errstate(divide="ignore", invalid="ignore"):  # Of classes that are not sure.
         for a, h in ways:

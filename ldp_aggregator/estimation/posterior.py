@@ -91,12 +91,12 @@ _REPORTS: Final = 25.0
 class FeatureEvidence:
     """Evidence on features of one shape among the records that hold a value, a row of every array each.
 
-    ``told`` is of the cells of values; ``present`` the share of records that hold one, shape (..., 1), ``classes``
-    P(class | present), shape (..., C); ``absence`` P(missing, class), None of complete features; ``marginal`` is
-    P(value), shape (..., K), known as from ``effective`` reports without noise, shape (...).
+    ``statistics`` are of the cells of values; ``present`` the frequency of records that hold one, shape (..., 1),
+    ``classes`` P(class | present), shape (..., C); ``absence`` P(missing, class), None of complete features;
+    ``marginal`` is P(value), shape (..., K), known as from ``effective`` reports without noise, shape (...).
     """
 
-    told: Statistics
+    statistics: Statistics
     present: Array
     classes: Array
     absence: Array | None
@@ -265,10 +265,10 @@ def posterior_of(
 
 def _groups(features: Sequence[Feature], classes: int, questions: Sequence[QuestionEstimate]) -> list[FeatureGroup]:
     """The features of each shape together, not more of them than :data:`MOST_NUMBERS` allows."""
-    asked: dict[str | None, list[QuestionEstimate]] = {}
+    answered: dict[str | None, list[QuestionEstimate]] = {}
     for one in questions:
         if one.n > 0 and one.question.kind == PAIR:
-            asked.setdefault(one.question.feature, []).append(one)
+            answered.setdefault(one.question.feature, []).append(one)
     shapes: dict[tuple[int, bool, bool], list[str]] = {}
     most = math.isqrt(MOST_PAIRS // max(1, len(features)))
     for feature in features:
@@ -278,17 +278,17 @@ def _groups(features: Sequence[Feature], classes: int, questions: Sequence[Quest
         cells = (size + missing) * classes
         if cells > min(MOST_CELLS, most):
             groups += [
-                _taken_together(name, size, classes, most, asked.get(name, []), missing, ordered) for name in names
+                _taken_together(name, size, classes, most, answered.get(name, []), missing, ordered) for name in names
             ]
             continue
         count = max(1, MOST_NUMBERS // cells**2)
         some = (names[start : start + count] for start in range(0, len(names), count))
-        groups += [FeatureGroup(its, [asked.get(name, []) for name in its], cells, missing, ordered) for its in some]
+        groups += [FeatureGroup(its, [answered.get(name, []) for name in its], cells, missing, ordered) for its in some]
     return groups
 
 
 def _taken_together(
-    name: str, size: int, classes: int, most: int, asked: Sequence[QuestionEstimate], missing: bool, ordered: bool
+    name: str, size: int, classes: int, most: int, answered: Sequence[QuestionEstimate], missing: bool, ordered: bool
 ) -> FeatureGroup:
     """A feature whose values are together: in their order; or those that look frequent are half of the groups,
     alone, and the others, frequent ones first, are as many in each group of the other half.
@@ -297,28 +297,28 @@ def _taken_together(
     if ordered:
         together = np.arange(size) * count // size
     else:
-        shares = _evenly_told(asked, size, classes)[1].sum(axis=1)
+        shares = _evenly_told(answered, size, classes)[1].sum(axis=1)
         together, alone = np.empty(size, dtype=np.int64), count // 2
         places = np.arange(size - alone) * (count - alone) // (size - alone)
         together[np.argsort(-shares, kind="stable")] = np.concatenate([np.arange(alone), alone + places])
-    return FeatureGroup([name], [asked], (count + missing) * classes, missing, ordered, together)
+    return FeatureGroup([name], [answered], (count + missing) * classes, missing, ordered, together)
 
 
-def _evenly_told(asked: Sequence[QuestionEstimate], size: int, classes: int) -> tuple[float, Array]:
+def _evenly_told(answered: Sequence[QuestionEstimate], size: int, classes: int) -> tuple[float, Array]:
     """The information on a cell of one feature at equal frequencies, and its estimated P(value, class)."""
-    precisions = np.array([one.n / unit_variance(one.question.mechanism) for one in asked])
+    precisions = np.array([one.n / unit_variance(one.question.mechanism) for one in answered])
     cells = np.zeros((size, classes))
-    for one, precision in zip(asked, precisions, strict=True):
+    for one, precision in zip(answered, precisions, strict=True):
         cells += precision / precisions.sum() * one.cells.value[: size * classes].reshape(size, classes)
     return float(precisions.sum()), cells
 
 
 def _evidence(groups: Sequence[FeatureGroup], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
     """Believe who holds no value, and return what is told of the others, with the noise at these frequencies."""
-    told = [group.told(frequencies) for group, frequencies in zip(groups, noisy_at, strict=True)]
-    absent = iter(absences([its for group, its in zip(groups, told, strict=True) if group.missing], shares))
+    evidence = [group.evidence(frequencies) for group, frequencies in zip(groups, noisy_at, strict=True)]
+    absent = iter(absences([its for group, its in zip(groups, evidence, strict=True) if group.missing], shares))
     found = []
-    for group, its in zip(groups, told, strict=True):
+    for group, its in zip(groups, evidence, strict=True):
         absence, present = None, np.ones((len(group.names), 1))
         classes = present * shares
         if group.missing:
@@ -336,14 +336,16 @@ def _fit(groups: Sequence[FeatureGroup], evidence: Sequence[FeatureEvidence]) ->
     for group, one in zip(groups, evidence, strict=True):
         of_values = ordered_factor(one.marginal, one.effective) if group.ordered else factor(one.marginal)
         design = one.present[..., None] * kron(of_values, factor(one.classes))
-        information, rotation = np.linalg.eigh(design.mT @ one.told.information @ design)
+        information, rotation = np.linalg.eigh(design.mT @ one.statistics.information @ design)
         basis = design @ rotation
-        left = one.told.linear - times(one.told.information, one.present * product(one.marginal, one.classes))
+        left = one.statistics.linear - times(
+            one.statistics.information, one.present * product(one.marginal, one.classes)
+        )
         found.append((basis, rotation, np.maximum(information, 0.0), times(basis.mT, left)))
     own = [None if group.together is None else _own(group, one) for group, one in zip(groups, evidence, strict=True)]
-    told = [(information, effects) for *_, information, effects in found]
-    told += [(one.information[None], one.effects[None]) for one in own if one is not None]
-    scales = shared_scales([scale_logarithms(*one) for one in told], USUAL)
+    likelihoods = [(information, effects) for *_, information, effects in found]
+    likelihoods += [(one.information[None], one.effects[None]) for one in own if one is not None]
+    scales = shared_scales([scale_logarithms(*one) for one in likelihoods], USUAL)
     posteriors = [
         FeaturePosterior(**vars(one), basis=basis, rotation=rotation, information=information, effects=y, scales=its)
         for one, (basis, rotation, information, y), its in zip(evidence, found, scales[: len(found)], strict=True)
@@ -381,12 +383,12 @@ class _Own:
         return replace(believed, together=self.together[None], part=self.shares[None], parts=found[None])
 
 
-def _own(group: FeatureGroup, told: FeatureEvidence) -> _Own:
+def _own(group: FeatureGroup, evidence: FeatureEvidence) -> _Own:
     """Evidence on each value of a feature whose values are together, by the noise of equal frequencies."""
     together = np.asarray(group.together)
-    size, classes, present = together.size, told.classes.shape[-1], told.present[0]
-    precision, cells = _evenly_told(group.asked[0], size, classes)
-    of_class = told.classes[0]
+    size, classes, present = together.size, evidence.classes.shape[-1], evidence.present[0]
+    precision, cells = _evenly_told(group.questions[0], size, classes)
+    of_class = evidence.classes[0]
     shares = norm_sub(cells.sum(axis=1) / present)
     effective = precision / classes * ((shares * (1 - shares)).sum() + 1 / size) / size
     shares = (effective * shares + PSEUDO_REPORTS / size) / (effective + PSEUDO_REPORTS)
@@ -398,7 +400,7 @@ def _own(group: FeatureGroup, told: FeatureEvidence) -> _Own:
     own = OWN if group.ordered else 1.0
     scale, of_classes = present * np.sqrt(own * shares * (1 - part)), factor(of_class)
     variances, directions = np.linalg.eigh(of_classes.T @ of_classes)
-    basis, known = of_classes @ directions, precision / times_noise
-    information = (known * scale**2)[:, None] * variances
-    effects = (known * scale)[:, None] * ((cells - part[:, None] * sums[together]) @ basis)
+    basis, precisions = of_classes @ directions, precision / times_noise
+    information = (precisions * scale**2)[:, None] * variances
+    effects = (precisions * scale)[:, None] * ((cells - part[:, None] * sums[together]) @ basis)
     return _Own(together, part, scale, basis, information.ravel(), effects.ravel())

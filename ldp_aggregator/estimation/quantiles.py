@@ -34,8 +34,8 @@ def quantile(one: QuestionEstimate, feature: NumericFeature, order: float) -> tu
         return np.nan, float(feature.low), float(feature.high)
     below = np.cumsum(cells)[:-1]
     inside = np.arange(1.0, feature.size)
-    held, rest = np.full(inside.size, order * present), np.full(inside.size, (1 - order) * present)
-    first, both, second = covariance_of_sums(one.question, (inside, held), (feature.size - inside, rest))
+    lower, upper = np.full(inside.size, order * present), np.full(inside.size, (1 - order) * present)
+    first, both, second = covariance_of_sums(one.question, (inside, lower), (feature.size - inside, upper))
     variance = ((1 - order) ** 2 * first - 2 * order * (1 - order) * both + order**2 * second) / one.n
     clear = ((1 - order) * below - order * (cells.sum() - below)) / np.sqrt(variance)
     # Edges in a row from either end, the bounds among them: those the quantile is clearly beyond.

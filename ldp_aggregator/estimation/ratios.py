@@ -41,8 +41,8 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
     found = {}
     for feature in campaign.asked:
         about = [one for one in questions if (one.question.feature, one.question.other) == (feature.name, None)]
-        told = [(one, one.missing_share) for one in about if one.missing_share is not None]
-        answered = [(one, share) for one, share in told if one.n > 0]
+        shares = [(one, one.missing_share) for one in about if one.missing_share is not None]
+        answered = [(one, share) for one, share in shares if one.n > 0]
         if answered:
             weights = estimators.pool_shares([one for one, _ in answered])
             moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
@@ -51,8 +51,8 @@ def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) ->
             found[feature.name] = ShareEstimates(
                 estimators.weighted([share for _, share in answered], weights), np.full(1, reach)
             )
-        elif told:
-            found[feature.name] = ShareEstimates(told[0][1], np.full(1, np.inf))
+        elif shares:
+            found[feature.name] = ShareEstimates(shares[0][1], np.full(1, np.inf))
     return found
 
 
@@ -118,21 +118,21 @@ Variance = Callable[[float], Array]
 def ratio_of(share: Cells, whole: Cells, variance_at: Variance, untold: float) -> Cells:
     """The ratio of two unbiased shares; a whole ``untold`` from zero gives [0, 1] and infinite variance."""
     pi, pi_variance = whole.value, whole.variance
-    known = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
-    known[known] = pi[known] ** 2 > Z_95**2 * pi_variance[known]
+    bounded = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
+    bounded[bounded] = pi[bounded] ** 2 > Z_95**2 * pi_variance[bounded]
     value, variance = np.full_like(pi, untold), np.full_like(pi, np.inf)
     low, high = np.zeros_like(pi), np.ones_like(pi)
-    if not known.any():
+    if not bounded.any():
         return Cells(value, variance, low, high)
-    j, p = share.value[known], pi[known]
-    ratio, (none, half, every) = j / p, (variance_at(at)[known] for at in (0.0, 0.5, 1.0))
+    j, p = share.value[bounded], pi[bounded]
+    ratio, (none, half, every) = j / p, (variance_at(at)[bounded] for at in (0.0, 0.5, 1.0))
     square = 2 * (none + every - 2 * half)
     linear = every - none - square
     a, b = np.maximum(p**2 - Z_95**2 * square, 1e-12), j * p + Z_95**2 * linear / 2
     reach = np.sqrt(np.maximum(b**2 - a * (j**2 - Z_95**2 * none), 0.0))
-    value[known], low[known], high[known] = ratio, (b - reach) / a, (b + reach) / a
+    value[bounded], low[bounded], high[bounded] = ratio, (b - reach) / a, (b + reach) / a
     within = np.clip(ratio, 0.0, 1.0)
-    variance[known] = np.maximum(none + linear * within + square * within**2, 0.0) / p**2
+    variance[bounded] = np.maximum(none + linear * within + square * within**2, 0.0) / p**2
     return Cells(value, variance, low, high)
 
 

@@ -267,11 +267,13 @@ class Collection:
         """
         if len(self.state.nodes) < least_nodes:
             raise ValueError(
-                "; ".join([f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.told()])
+                "; ".join(
+                    [f"{len(self.state.nodes)} nodes sent a share, {least_nodes} are needed", *self.problem_lines()]
+                )
             )
         return self.state.model(salt=salt)
 
-    def told(self) -> list[str]:
+    def problem_lines(self) -> list[str]:
         """A line for every node that sent no share."""
         return [f"node {node}: {problem}" for node, problem in sorted(self.problems.items())]
 

@@ -49,21 +49,21 @@ def collect(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Collection:
     """The answers of the nodes: until each of ``settings.nodes`` has one that will not change, or the time is over."""
-    collection, asked = Collection(campaign), dict[str, None]()
+    collection, nodes = Collection(campaign), dict[str, None]()
     end = clock() + settings.seconds
     while True:
         present = tuple(str(node) for node in grid.get_node_ids())
-        asked |= dict.fromkeys(present)  # Those that have left since are told of, too.
+        nodes |= dict.fromkeys(present)  # Those that have left since are told of, too.
         _ask(grid, collection, collection.to_ask(present), min(ATTEMPT_SECONDS, max(0.0, end - clock())))
         if (len(present) >= settings.nodes and not collection.to_ask(present)) or clock() >= end:
-            collection.silent(collection.to_ask(asked))
+            collection.silent(collection.to_ask(nodes))
             return collection
         sleep(PAUSE_SECONDS)
 
 
 def finish(collection: Collection, settings: RoundSettings) -> NaiveBayes:
     """The model, after a line for every node that sent no share. Raises ValueError where there are too few."""
-    for line in collection.told():
+    for line in collection.problem_lines():
         say(line)
     return collection.model(least_nodes=settings.least_nodes, salt=secrets.token_bytes(32))
 

@@ -47,9 +47,8 @@ from ldp_aggregator.learning.published import (
     sum_up,
 )
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.authored import FOR_PEOPLE, MOST_BINS
+from ldp_protocols.document.authored import FOR_PEOPLE, MOST_BINS, Evaluation
 from ldp_protocols.document.authored import SCORE as SCORES
-from ldp_protocols.document.authored import Evaluation as Asked
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.questions import RIGHT, SCORE
 from ldp_protocols.drafting import score_edges
@@ -129,25 +128,25 @@ class Evaluated:
 
 def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
     """The figures of an evaluation round. Raises ValueError for any other campaign."""
-    asked, names = _asked(campaign), campaign.label.classes
-    told = {one.question.kind: one for one in estimate(campaign, tally).questions if one.n >= _FEWEST}
-    table = _table_of(told[SCORE], asked) if SCORE in told else None
-    accuracy = _Accuracy.of(asked, told.get(RIGHT), told.get(SCORE), table)
-    as_trained = accuracy.as_trained() if told else _UNTOLD
+    evaluation, names = _evaluation_of(campaign), campaign.label.classes
+    answered = {one.question.kind: one for one in estimate(campaign, tally).questions if one.n >= _FEWEST}
+    table = _table_of(answered[SCORE], evaluation) if SCORE in answered else None
+    accuracy = _Accuracy.of(evaluation, answered.get(RIGHT), answered.get(SCORE), table)
+    as_trained = accuracy.as_trained() if answered else _UNTOLD
     published, threshold, reason = as_trained, 0.0, f"fewer than {_FEWEST} answers tell nothing"
-    if table is not None and asked.edges is None:
+    if table is not None and evaluation.edges is None:
         reason = "with more than two classes no threshold is moved"
     elif table is not None:
-        published, threshold, reason = accuracy.published(asked)
+        published, threshold, reason = accuracy.published(evaluation)
     about = campaign.id, campaign.privacy.epsilon, int(tally.n.sum())
     untold = dict.fromkeys(names, _UNTOLD)
     found = Evaluated(*about, published, threshold, 1.0, reason, as_trained, untold, [], untold, untold, None, (), ())
     if table is None:
         return found
-    said, classes, slope = _saying(asked, threshold), _of_class(asked), accuracy.slope(asked, threshold)
+    said, classes, slope = _saying(evaluation, threshold), _of_class(evaluation), accuracy.slope(evaluation, threshold)
     found = replace(found, slope=slope)
-    if asked.edges is not None:
-        roc, calibration = _roc(table, asked), _calibration(table, asked, threshold, slope)
+    if evaluation.edges is not None:
+        roc, calibration = _roc(table, evaluation), _calibration(table, evaluation, threshold, slope)
         found = replace(found, area=Figure.of(table.area()), roc=roc, calibration=calibration)
     return replace(
         found,
@@ -170,29 +169,29 @@ class Foreseen:
 
 def foresee(campaign: Campaign, devices: int) -> Foreseen:
     """The precision of an evaluation round's figures with so many devices."""
-    asked = _asked(campaign)
-    scores, of = draw_scores(asked.model, _RECORDS, np.random.default_rng(0))
+    evaluation = _evaluation_of(campaign)
+    scores, of = draw_scores(evaluation.model, _RECORDS, np.random.default_rng(0))
     places = scores.argmax(axis=1)
-    if asked.edges is not None:
-        places = np.searchsorted(np.array(asked.edges), scores[:, 1] - scores[:, 0], side="left")
-    classes = len(asked.model.classes)
-    law = np.bincount(places * classes + of, minlength=asked.places * classes).astype(np.float64) / _RECORDS
+    if evaluation.edges is not None:
+        places = np.searchsorted(np.array(evaluation.edges), scores[:, 1] - scores[:, 0], side="left")
+    classes = len(evaluation.model.classes)
+    law = np.bincount(places * classes + of, minlength=evaluation.places * classes).astype(np.float64) / _RECORDS
     n = {one.kind: number for one, number in zip(campaign.questions, answers(campaign, devices), strict=True)}
     by_kind = {one.kind: one for one in campaign.questions}
-    right = float(law[_right(asked).ravel()].sum())
+    right = float(law[_right(evaluation).ravel()].sum())
     variances = []
     if RIGHT in by_kind:
         bit = covariance_of_cells(by_kind[RIGHT], np.array([1 - right, right]))[1, 1]
         variances.append(float(bit) / n[RIGHT])
-    recall: dict[str, float | None] = dict.fromkeys(asked.model.classes)
+    recall: dict[str, float | None] = dict.fromkeys(evaluation.model.classes)
     area = None
     if SCORE in by_kind:
         covariance = covariance_of_cells(by_kind[SCORE], law) / n[SCORE]
-        table = _Table(law.reshape(asked.places, classes), covariance, by_kind[SCORE], n[SCORE])
-        variances.append(float(table.share(_right(asked)).variance[0]))
-        recalls = table.ratio(_saying(asked) & _of_class(asked), _of_class(asked)).variance
-        recall = {name: _finite_root(one) for name, one in zip(asked.model.classes, recalls, strict=True)}
-        area = _finite_root(table.area().variance[0]) if asked.edges is not None else None
+        table = _Table(law.reshape(evaluation.places, classes), covariance, by_kind[SCORE], n[SCORE])
+        variances.append(float(table.share(_right(evaluation)).variance[0]))
+        recalls = table.ratio(_saying(evaluation) & _of_class(evaluation), _of_class(evaluation)).variance
+        recall = {name: _finite_root(one) for name, one in zip(evaluation.model.classes, recalls, strict=True)}
+        area = _finite_root(table.area().variance[0]) if evaluation.edges is not None else None
     return Foreseen(devices, sum(1 / one for one in variances) ** -0.5, recall, area)
 
 
@@ -235,7 +234,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
     the evaluation's loss is known. ``arrivals`` are those of the round, where that is known: then its relays' words and
     what is in the sums twice stand beside those of training.
     """
-    evaluated, model = evaluate(campaign, tally), _asked(campaign).model
+    evaluated, model = evaluate(campaign, tally), _evaluation_of(campaign).model
     training = dict(model.training)
     studies, own = dict(training.get("studies", {})), studies_of([campaign])
     apart = not own.keys() <= studies.keys()
@@ -345,16 +344,16 @@ class _Table:
         first, second = (one.reshape(-1, self.value.size).astype(np.float64) for one in (cells, whole))
         first, second = np.broadcast_arrays(first, second)
         inside, others = first.sum(axis=1), (second - first).sum(axis=1)
-        held = self.share(whole)
+        wholes = self.share(whole)
 
         def variance_at(ratio: float) -> Array:
             """Variance of (1 - R) J less R times the rest, whose shares are R pi and (1 - R) pi."""
-            total = np.clip(held.value, 0.0, 1.0)
+            total = np.clip(wholes.value, 0.0, 1.0)
             covariance = covariance_of_sums(self.question, (inside, ratio * total), (others, (1 - ratio) * total))
             own, across, rest = (one / self.n for one in covariance)
             return np.asarray((1 - ratio) ** 2 * own - 2 * ratio * (1 - ratio) * across + ratio**2 * rest)
 
-        return ratio_of(self.share(cells), held, variance_at, 0.5)
+        return ratio_of(self.share(cells), wholes, variance_at, 0.5)
 
     def _across(self, first: Array, second: Array) -> Array:
         return np.asarray(((first @ self.covariance) * second).sum(axis=-1))
@@ -381,42 +380,42 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Accuracy:
-    """The accuracy as a linear function of what was answered: ``own`` at the model's own threshold. ``told`` are the
-    cells of the table and the share of those for whom the model is right, with their ``covariance``.
+    """Accuracy as a linear function of ``estimates``, the cells of the table and the frequency of right answers, with
+    their ``covariance``: ``own`` at the model's own threshold.
     """
 
-    told: Array
+    estimates: Array
     covariance: Array
     own: Array
 
     @classmethod
     def of(
-        cls, asked: Asked, bit: QuestionEstimate | None, score: QuestionEstimate | None, table: _Table | None
+        cls, evaluation: Evaluation, bit: QuestionEstimate | None, score: QuestionEstimate | None, table: _Table | None
     ) -> _Accuracy:
-        right, cells = _right(asked).ravel().astype(np.float64), asked.places * len(asked.model.classes)
-        told, covariance, weights = np.zeros(cells + 1), np.zeros((cells + 1, cells + 1)), [0.0, 0.0]
+        right, cells = _right(evaluation).ravel().astype(np.float64), evaluation.places * len(evaluation.model.classes)
+        estimates, covariance, weights = np.zeros(cells + 1), np.zeros((cells + 1, cells + 1)), [0.0, 0.0]
         if score is not None and table is not None:
-            told[:-1], covariance[:-1, :-1] = table.value.ravel(), table.covariance
+            estimates[:-1], covariance[:-1, :-1] = table.value.ravel(), table.covariance
             even = covariance_of_cells(score.question, np.full(cells, 1 / cells))
             weights[0] = score.n / float(right @ even @ right)
         if bit is not None:
-            told[-1], covariance[-1, -1] = bit.cells.value[1], bit.cells.variance[1]
+            estimates[-1], covariance[-1, -1] = bit.cells.value[1], bit.cells.variance[1]
             weights[1] = bit.n / float(covariance_of_cells(bit.question, np.array([0.5, 0.5]))[1, 1])
         whole = sum(weights) or 1.0
-        return cls(told, covariance, np.append(right * weights[0], weights[1]) / whole)
+        return cls(estimates, covariance, np.append(right * weights[0], weights[1]) / whole)
 
     def as_trained(self) -> Figure:
-        return Figure.of(Cells.normal(np.array([self.own @ self.told]), np.array([self._variance(self.own)])))
+        return Figure.of(Cells.normal(np.array([self.own @ self.estimates]), np.array([self._variance(self.own)])))
 
-    def published(self, asked: Asked) -> tuple[Figure, float, str]:
+    def published(self, evaluation: Evaluation) -> tuple[Figure, float, str]:
         """The accuracy at the threshold that is taken, the threshold, and the reason."""
-        edges = [edge for edge in asked.edges or () if edge]
-        own = _right(asked).ravel().astype(np.float64)
+        edges = [edge for edge in evaluation.edges or () if edge]
+        own = _right(evaluation).ravel().astype(np.float64)
         if not edges:
             return self.as_trained(), 0.0, "the score has two bins, and no other threshold"
-        gains = np.array([np.append(_right(asked, edge).ravel().astype(np.float64) - own, 0.0) for edge in edges])
+        gains = np.array([np.append(_right(evaluation, edge).ravel().astype(np.float64) - own, 0.0) for edge in edges])
         errors = np.sqrt([self._variance(gain) for gain in gains])
-        scores = gains @ self.told / errors
+        scores = gains @ self.estimates / errors
         best = int(np.argmax(scores))
         if not scores[best] > CLEARLY_BETTER:
             why = f"no other threshold is better by {CLEARLY_BETTER:g} standard errors"
@@ -426,39 +425,40 @@ class _Accuracy:
         bounds = np.concatenate([np.delete(scaled, best, axis=0) - scaled[best], -scaled[[best]]])
         limits = np.append(np.zeros(len(edges) - 1), -CLEARLY_BETTER)
         figure = self._given(self.own + gains[best], bounds, limits)
-        gain, error = float(gains[best] @ self.told), float(errors[best])
+        gain, error = float(gains[best] @ self.estimates), float(errors[best])
         why = f"log odds above {edges[best]:g} instead of 0 are right more often by {gain:.4f} +- {error:.4f}"
         return figure, edges[best], why
 
-    def slope(self, asked: Asked, threshold: float) -> float:
+    def slope(self, evaluation: Evaluation, threshold: float) -> float:
         """The number that log odds above the threshold are multiplied by: the one with which the model says on
         average how often it is right, where without any it is off by more than is clear. A place says what the model's
         own records in it say on average.
         """
-        scores = draw_scores(asked.model, _RECORDS, np.random.default_rng(0))[0]
+        scores = draw_scores(evaluation.model, _RECORDS, np.random.default_rng(0))[0]
         classes = scores.shape[1]
-        if asked.edges is None:
+        if evaluation.edges is None:
             places, sure = scores.argmax(axis=1), softmax(scores * _SLOPES[:, None, None], axis=2).max(axis=2)
         else:
-            edges = np.array(asked.edges)
+            edges = np.array(evaluation.edges)
             middles = [edges[0] - 1, *(edges[1:] + edges[:-1]) / 2, edges[-1] + 1]
             odds = np.append(scores[:, 1] - scores[:, 0], middles)
             places, sure = np.searchsorted(edges, odds, side="left"), expit(np.abs(odds - threshold) * _SLOPES[:, None])
-        drawn = np.bincount(places, minlength=asked.places)
-        said = np.array([np.bincount(places, one, asked.places) for one in sure]).T
+        drawn = np.bincount(places, minlength=evaluation.places)
+        said = np.array([np.bincount(places, one, evaluation.places) for one in sure]).T
         # What the model never says of its own records it may say of others', as surely as it does on average.
         said = np.where(drawn[:, None] > 0, said / np.maximum(drawn, 1)[:, None], said.sum(axis=0) / len(places))
-        right = self.own + np.append((_right(asked, threshold).astype(np.float64) - _right(asked)).ravel(), 0.0)
+        moved = _right(evaluation, threshold).astype(np.float64) - _right(evaluation)
+        right = self.own + np.append(moved.ravel(), 0.0)
         too_sure = np.vstack([np.repeat(said, classes, axis=0), np.zeros(len(_SLOPES))]).T - right
-        off, error = too_sure @ self.told, math.sqrt(self._variance(too_sure[_SLOPES == 1.0][0]))
+        off, error = too_sure @ self.estimates, math.sqrt(self._variance(too_sure[_SLOPES == 1.0][0]))
         clear = abs(float(off[_SLOPES == 1.0][0])) > CLEARLY_BETTER * error
         return float(_SLOPES[np.abs(off).argmin()]) if clear else 1.0
 
     def _given(self, function: Array, bounds: Array, limits: Array) -> Figure:
-        """Median-unbiased linear function given bounds @ told <= limits; its interval holds in 95 % of such rounds."""
-        variance, value = self._variance(function), float(function @ self.told)
+        """Median-unbiased value of a linear function given `bounds @ estimates <= limits`, with its 95 % interval."""
+        variance, value = self._variance(function), float(function @ self.estimates)
         slopes = bounds @ self.covariance @ function / variance
-        rest = limits - bounds @ (self.told - self.covariance @ function / variance * value)
+        rest = limits - bounds @ (self.estimates - self.covariance @ function / variance * value)
         with np.errstate(divide="ignore"):
             ends = rest / slopes
         low = float(max(ends[slopes < -_FLAT], default=-math.inf))
@@ -485,54 +485,54 @@ def _mean_with(level: float, value: float, deviation: float, low: float, high: f
     return float(brentq(below, value - reach, value + reach, xtol=1e-10))
 
 
-def _asked(campaign: Campaign) -> Asked:
+def _evaluation_of(campaign: Campaign) -> Evaluation:
     if campaign.evaluation is None:
         raise ValueError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; an evaluation round has "{SCORES}"')
     return campaign.evaluation
 
 
-def _table_of(score: QuestionEstimate, asked: Asked) -> _Table:
+def _table_of(score: QuestionEstimate, evaluation: Evaluation) -> _Table:
     covariance = covariance_of_cells(score.question, norm_sub(score.cells.value)) / score.n
-    return _Table(score.cells.value.reshape(asked.places, -1), covariance, score.question, score.n)
+    return _Table(score.cells.value.reshape(evaluation.places, -1), covariance, score.question, score.n)
 
 
-def _of_class(asked: Asked) -> Mask:
+def _of_class(evaluation: Evaluation) -> Mask:
     """The cells of every class, shape (k, places, k)."""
-    classes = len(asked.model.classes)
-    return np.broadcast_to(np.eye(classes, dtype=bool)[:, None, :], (classes, asked.places, classes))
+    classes = len(evaluation.model.classes)
+    return np.broadcast_to(np.eye(classes, dtype=bool)[:, None, :], (classes, evaluation.places, classes))
 
 
-def _saying(asked: Asked, threshold: float = 0.0) -> Mask:
+def _saying(evaluation: Evaluation, threshold: float = 0.0) -> Mask:
     """The cells in which the model says every class, shape (k, places, k)."""
-    classes = len(asked.model.classes)
+    classes = len(evaluation.model.classes)
     said = np.arange(classes)
-    if asked.edges is not None:
-        said = (np.arange(asked.places) > asked.edges.index(threshold)).astype(np.int64)
-    return np.broadcast_to((said == np.arange(classes)[:, None])[:, :, None], (classes, asked.places, classes))
+    if evaluation.edges is not None:
+        said = (np.arange(evaluation.places) > evaluation.edges.index(threshold)).astype(np.int64)
+    return np.broadcast_to((said == np.arange(classes)[:, None])[:, :, None], (classes, evaluation.places, classes))
 
 
-def _right(asked: Asked, threshold: float = 0.0) -> Mask:
+def _right(evaluation: Evaluation, threshold: float = 0.0) -> Mask:
     """The cells in which the model says the class of the record, shape (places, k)."""
-    return np.asarray((_saying(asked, threshold) & _of_class(asked)).any(axis=0))
+    return np.asarray((_saying(evaluation, threshold) & _of_class(evaluation)).any(axis=0))
 
 
 def _by_class(names: Sequence[str], cells: Cells) -> dict[str, Figure]:
     return {name: Figure.of(cells, place) for place, name in enumerate(names)}
 
 
-def _roc(table: _Table, asked: Asked) -> list[dict[str, Any]]:
+def _roc(table: _Table, evaluation: Evaluation) -> list[dict[str, Any]]:
     found = []
-    for edge in asked.edges or ():
-        second = _saying(asked, edge)[1]
-        rates = table.ratio(second[None] & _of_class(asked), _of_class(asked))
+    for edge in evaluation.edges or ():
+        second = _saying(evaluation, edge)[1]
+        rates = table.ratio(second[None] & _of_class(evaluation), _of_class(evaluation))
         found.append({"threshold": edge, "false_positive": Figure.of(rates, 0), "true_positive": Figure.of(rates, 1)})
     return found
 
 
-def _calibration(table: _Table, asked: Asked, threshold: float, slope: float) -> list[dict[str, Any]]:
-    edges = (-math.inf, *(slope * (edge - threshold) for edge in asked.edges or ()), math.inf)
-    bins = np.broadcast_to(np.eye(asked.places, dtype=bool)[:, :, None], (asked.places, asked.places, 2))
-    shares, measured = table.share(bins), table.ratio(bins & _of_class(asked)[1], bins)
+def _calibration(table: _Table, evaluation: Evaluation, threshold: float, slope: float) -> list[dict[str, Any]]:
+    edges = (-math.inf, *(slope * (edge - threshold) for edge in evaluation.edges or ()), math.inf)
+    bins = np.broadcast_to(np.eye(evaluation.places, dtype=bool)[:, :, None], (evaluation.places, evaluation.places, 2))
+    shares, measured = table.share(bins), table.ratio(bins & _of_class(evaluation)[1], bins)
     return [
         {
             "claims": [float(expit(low)), float(expit(high))],

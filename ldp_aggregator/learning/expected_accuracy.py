@@ -156,11 +156,11 @@ def _populations(model: Model, posterior: Posterior, rng: np.random.Generator) -
     """Draw P(class), shape (populations, C), and P(value | class) of every feature of the model, shape (populations, K,
     C), that a value is missing after the values; an empty array for a Gaussian one.
     """
-    told = posterior.classes
+    believed = posterior.classes
     # The symmetric root: others depend on the eigenvectors that a machine happens to find.
-    values, vectors = np.linalg.eigh(told.covariance)
+    values, vectors = np.linalg.eigh(believed.covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    shares = norm_sub(told.raw + rng.standard_normal((_POPULATIONS, told.raw.size)) @ root, axis=1)
+    shares = norm_sub(believed.raw + rng.standard_normal((_POPULATIONS, believed.raw.size)) @ root, axis=1)
     names = [likelihood.feature.name for likelihood in model.likelihoods]
     drawn = {name: posterior.features[name].draw(_POPULATIONS, rng) for name in names if name in posterior.features}
     cells: dict[str, Array] = {}
@@ -247,13 +247,13 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
     """The accuracy of the best discrete feature alone; None if nothing is told of any."""
     names, halves = [], []
     for group, its in learned.posterior.groups:
-        told = group.told(its.and_missing((its.groups * its.joint[:, None, :]).reshape(len(group.names), -1)))
-        answered = np.flatnonzero(told.information.any(axis=(1, 2))).tolist()
+        evidence = group.evidence(its.and_missing((its.groups * its.joint[:, None, :]).reshape(len(group.names), -1)))
+        answered = np.flatnonzero(evidence.information.any(axis=(1, 2))).tolist()
         if answered:
             of_group = [group.names[place] for place in answered]
             classes = _classes_without(learned, of_group)
             names += of_group
-            halves.append(_halves(rows(its, answered), rows(told, answered), classes, rng))
+            halves.append(_halves(rows(its, answered), rows(evidence, answered), classes, rng))
     if not halves:
         return None
     promised, reached, variance = (np.concatenate(one) for one in zip(*halves, strict=True))
@@ -267,14 +267,14 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
 def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
     """P(class) as believed from everything but each of these features; shape (features, k)."""
     telling = learned.telling
-    told = told_of_classes(telling, len(learned.model.classes))
+    evidence = told_of_classes(telling, len(learned.model.classes))
     others = np.array([[float(one.question.feature != name) for one in telling] for name in features])
-    information = np.tensordot(others, told.information, 1)
-    return believed_classes(information, others @ told.linear, others @ [one.n for one in telling]).value
+    information = np.tensordot(others, evidence.information, 1)
+    return believed_classes(information, others @ evidence.linear, others @ [one.n for one in telling]).value
 
 
 def _halves(
-    believed: FeaturePosterior, told: Statistics, classes: Array, rng: np.random.Generator
+    believed: FeaturePosterior, evidence: Statistics, classes: Array, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
     """Return of the rules that the halves of what is told of features choose the accuracy that they promise, the one
     that the other halves tell, unbiased, and the variance of telling it from both; shape (features, halves).
@@ -282,24 +282,24 @@ def _halves(
     A half believes what it is told as all of it is believed. Nothing else that was told of the feature has a voice in
     what is chosen, or the other half would. P(class) is ``classes``, shape (features, k).
     """
-    features, cells = told.linear.shape
+    features, cells = evidence.linear.shape
     k = classes.shape[-1]
-    here = believed.told.linear.shape[-1]
+    here = believed.statistics.linear.shape[-1]
     shape = (features, 2 * _HALVINGS, here // k, k)
     basis, of_class = contrasts(cells), classes[:, None, :]
-    root = basis @ np.linalg.cholesky(np.linalg.inv(basis.T @ told.information @ basis))
+    root = basis @ np.linalg.cholesky(np.linalg.inv(basis.T @ evidence.information @ basis))
     covariance = root @ root.mT
-    estimate = 1 / cells + times(covariance, told.linear - told.information.sum(axis=-1) / cells)
+    estimate = 1 / cells + times(covariance, evidence.linear - evidence.information.sum(axis=-1) / cells)
     noise = rng.standard_normal((features, _HALVINGS, cells - 1)) @ root.mT
     halves = estimate[:, None, :] + np.concatenate([noise, -noise], axis=1)
     others = np.roll(halves, _HALVINGS, axis=1)
     marginal = norm_sub(halves[..., :here].reshape(shape).sum(axis=-1), axis=-1)
     present = np.clip(1 - halves[..., here:].sum(axis=-1, keepdims=True), _LEAST_PRESENT, 1.0)
     independent = present * product(marginal, of_class)
-    known = believed.information / 2
-    effects = (halves[..., :here] - independent) @ (believed.told.information / 2) @ believed.basis
-    scales = softmax(scale_logarithms(known[:, None, :], effects) + np.log(USUAL), axis=-1)
-    likely = independent + (effects * (scales @ gains(known))) @ believed.basis.mT
+    information = believed.information / 2
+    effects = (halves[..., :here] - independent) @ (believed.statistics.information / 2) @ believed.basis
+    scales = softmax(scale_logarithms(information[:, None, :], effects) + np.log(USUAL), axis=-1)
+    likely = independent + (effects * (scales @ gains(information))) @ believed.basis.mT
     joint = (norm_sub(likely / present, axis=-1) * present).reshape(shape)
     said, promised = joint.argmax(axis=-1), joint.max(axis=-1).sum(axis=-1)
     if believed.absence is not None:  # Who holds no value is said to be of the most frequent class.

@@ -70,9 +70,9 @@ def classes_of(label: Label, labels: Any, rows: int) -> tuple[NDArray[np.int64],
             stacklevel=3,
         )
         codes = numbers(column)
-        known = (codes >= 0) & (codes < len(order))
+        valid = (codes >= 0) & (codes < len(order))
         found = np.full(len(codes), MISSING_INDEX, dtype=np.int64)
-        found[known] = order[codes[known].astype(np.int64)]
+        found[valid] = order[codes[valid].astype(np.int64)]
         return found, np.argsort(order)
     return declared_indices(label, column), np.array(label.classes, dtype=object)
 
@@ -252,6 +252,6 @@ def features_of(frame: pd.DataFrame) -> tuple[Feature, ...]:
 def _feature_of(name: str, column: pd.Series[Any]) -> Feature:
     if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return CategoricalFeature(name, tuple(sorted(texts_of(column))))
-    known = column[np.isfinite(column)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    finite = column[np.isfinite(column)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     return NumericFeature(name, low, high if high > low else low + max(1.0, abs(low)))

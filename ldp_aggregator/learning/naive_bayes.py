@@ -180,8 +180,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if feature.moments is not None:
             return self._fit_gaussian(feature.moments, frames.clipped(feature.moments, column), classes, k)
         values = frames.feature_indices(feature, column)
-        known = values >= 0
-        cells = values[known] * k + classes[known]
+        usable = values >= 0
+        cells = values[usable] * k + classes[usable]
         table = np.bincount(cells, minlength=feature.size * k).astype(np.float64).reshape(feature.size, k)
         return discrete_likelihood(feature, table + self.smoothing)
 
@@ -189,10 +189,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self, feature: NumericFeature, values: Array, classes: NDArray[np.int64], k: int
     ) -> GaussianLikelihood:
         """Maximum-likelihood moments; a class without values gets those of all classes together."""
-        known = ~np.isnan(values)
-        everything = values[known] if known.any() else np.array([(float(feature.low) + float(feature.high)) / 2])
+        usable = ~np.isnan(values)
+        everything = values[usable] if usable.any() else np.array([(float(feature.low) + float(feature.high)) / 2])
         least = float(self.variance_floor) * (float(feature.high) - float(feature.low)) ** 2
-        members = [values[known & (classes == c)] for c in range(k)]
+        members = [values[usable & (classes == c)] for c in range(k)]
         members = [m if len(m) else everything for m in members]
         return GaussianLikelihood(
             feature,

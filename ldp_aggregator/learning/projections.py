@@ -103,9 +103,9 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
             f"{len(silent)} of {len(found.questions)} questions have no reports yet; let more devices answer"
         )
     features = tuple(f.number for f in campaign.asked if f.number)
-    asked = [found.asking(feature.name, VALUE) for feature in features]
-    present = [present_shares(found.class_prior, [one]) for one in asked]
-    values, shares = np.array([one.cells.value for one in asked]), np.array([one.of_class.value for one in present])
+    answered = [found.asking(feature.name, VALUE) for feature in features]
+    present = [present_shares(found.class_prior, [one]) for one in answered]
+    values, shares = np.array([one.cells.value for one in answered]), np.array([one.of_class.value for one in present])
     whole = np.array([[_seen(one.whole)] for one in present])
     mean = values.sum(axis=1) / whole[:, 0]
     second, noise = _second_moments(features, found)
@@ -113,7 +113,7 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
     seen = (shares > SIGNIFICANT * np.sqrt([one.of_class.variance for one in present])).all(axis=0)
     shares, weights = shares[:, seen], found.class_prior.value[seen]
     offsets = values[:, seen] / shares - mean[:, None]
-    variances = np.array([one.cells.variance for one in asked])
+    variances = np.array([one.cells.variance for one in answered])
     # A class's sum is a part of the mean, too: the two do not vary apart.
     unsure = variances[:, seen] * (1 / shares**2 - 2 / (shares * whole)) + variances.sum(axis=1)[:, None] / whole**2
     between = (offsets * weights) @ offsets.T - np.diag(unsure @ weights)

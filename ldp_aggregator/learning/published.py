@@ -41,10 +41,10 @@ class Guarantee:
         return {name: value for name, value in asdict(self).items() if value or name != "of_nodes"}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Guarantee:
+    def from_json(cls, document: Mapping[str, Any]) -> Guarantee:
         """The inverse of :meth:`to_json`."""
-        of_nodes = tuple((float(epsilon), int(nodes)) for epsilon, nodes in told.get("of_nodes", ()))
-        return cls(**{**told, "public": tuple(told["public"]), "of_nodes": of_nodes})
+        of_nodes = tuple((float(epsilon), int(nodes)) for epsilon, nodes in document.get("of_nodes", ()))
+        return cls(**{**document, "public": tuple(document["public"]), "of_nodes": of_nodes})
 
     def __str__(self) -> str:
         if self.epsilon is None:
@@ -101,8 +101,8 @@ class PublishedGuarantee(Guarantee):
 
     def __str__(self) -> str:
         loss = f"epsilon = {self.epsilon:.4g}" + (f", delta = {self.delta:g}" if self.delta else " (as locally)")
-        known = f", {self.colluding:,} of them colluding" if self.colluding else ""
-        return f"{loss}; {self.relation}, {self.reports:,}{known}; if {'; if '.join(self.conditions)}"
+        colluders = f", {self.colluding:,} of them colluding" if self.colluding else ""
+        return f"{loss}; {self.relation}, {self.reports:,}{colluders}; if {'; if '.join(self.conditions)}"
 
 
 def published_guarantee(
@@ -250,8 +250,8 @@ def _guarantee(
     promise = campaign.privacy.crowd
     if promise is not None and reports >= promise.devices and colluding <= promise.devices - promise.reports:
         # The campaign's own promise, which it could not be read without keeping.
-        told = relation, _PUBLIC, reports, promise.devices - promise.reports, conditions
-        return PublishedGuarantee(promise.epsilon, promise.delta, *told)
+        about = relation, _PUBLIC, reports, promise.devices - promise.reports, conditions
+        return PublishedGuarantee(promise.epsilon, promise.delta, *about)
     local = campaign.realised_epsilon
     crowd = reports - colluding
     epsilon = _total(campaign, crowd, delta) if crowd > 1 else None
@@ -306,11 +306,11 @@ class Relayed:
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Relayed:
+    def from_json(cls, document: Mapping[str, Any]) -> Relayed:
         """The inverse of :meth:`to_json`, but for what is in the sums twice."""
-        arrivals = Arrivals(told["reports"], told["reports"] - told["otherwise"], told["least_batch"])
-        guarantee = told["guarantee"] and PublishedGuarantee(**told["guarantee"])
-        return cls(told["campaign"], arrivals, guarantee, told["why_not"])
+        arrivals = Arrivals(document["reports"], document["reports"] - document["otherwise"], document["least_batch"])
+        guarantee = document["guarantee"] and PublishedGuarantee(**document["guarantee"])
+        return cls(document["campaign"], arrivals, guarantee, document["why_not"])
 
     def __str__(self) -> str:
         return str(self.guarantee) if self.guarantee else f"nothing beyond the local guarantee: {self.why_not}"

@@ -104,15 +104,15 @@ def series_of(campaign: Campaign, tally: Tally, most_cells: int | None = None) -
 def _series(question: Question, shares: Array, windows: Sequence[QuestionEstimate]) -> QuestionSeries:
     n = np.array([one.n for one in windows], dtype=np.float64)
     alone = Cells(*(np.stack(part) for part in zip(*(astuple(one.cells) for one in windows), strict=True)))
-    asked = n > 0
+    answered = n > 0
     if question.encoding == INDEX:
         per_answer = variance_per_answer(question, Expectation(shares, shares))
         own = np.maximum(per_answer - shares * (1 - shares), 0.0)
         noise, answers = own / np.maximum(n, 1)[:, None], n
     else:  # No shares: how much of the variance is that of the sample, the estimate says with the rest.
-        told = alone.variance[asked] * n[asked, None]
-        per_answer = told.mean(axis=0) if asked.any() else np.full(alone.value.shape[1], np.inf)
-        noise, answers = alone.variance, np.where(asked, np.inf, 0.0)
+        variances = alone.variance[answered] * n[answered, None]
+        per_answer = variances.mean(axis=0) if answered.any() else np.full(alone.value.shape[1], np.inf)
+        noise, answers = alone.variance, np.where(answered, np.inf, 0.0)
     return QuestionSeries(question, n, alone, smooth(alone.value, noise, answers), per_answer)
 
 
@@ -125,12 +125,12 @@ def present(campaign: Campaign, tally: Tally) -> Tally:
     for place, one in enumerate(series_of(campaign, tally)):
         if not one.n.any():
             continue
-        known = min(float(one.per_answer.mean() / one.levels.filtered.variance[-1].mean()), float(one.n.sum()))
+        reports = min(float(one.per_answer.mean() / one.levels.filtered.variance[-1].mean()), float(one.n.sum()))
         weights = one.levels.weights
         for weight, window, n in zip(weights, tally.windows, one.n, strict=False):  # The rest has no answers.
             if n:
-                now.counts[place] += np.rint(known * weight / n * window.counts[place]).astype(np.int64)
-        now.n[place] = round(known)
+                now.counts[place] += np.rint(reports * weight / n * window.counts[place]).astype(np.int64)
+        now.n[place] = round(reports)
     return now
 
 
@@ -154,17 +154,17 @@ def series_rows(campaign: Campaign, tally: Tally, window: int | None = None) -> 
             }
             missed = float(one.levels.missed[place])
             last = {"jump_missed": missed if math.isfinite(missed) else None}
-            rows += [head | name | _told(one, place, cell) | last for cell, name in enumerate(named)]
+            rows += [head | name | _levels_of(one, place, cell) | last for cell, name in enumerate(named)]
     return rows
 
 
-def _told(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _levels_of(one: QuestionSeries, window: int, cell: int) -> dict[str, Any]:
+    row: dict[str, Any] = {}
     for name, cells in (("alone", one.alone), ("filtered", one.levels.filtered), ("smoothed", one.levels.smoothed)):
-        known = np.isfinite(cells.variance[window, cell])
+        finite = np.isfinite(cells.variance[window, cell])
         for part, numbers in (("", cells.value), ("_low", cells.low), ("_high", cells.high)):
-            told[name + part] = float(numbers[window, cell]) if known else None
-    return told
+            row[name + part] = float(numbers[window, cell]) if finite else None
+    return row
 
 
 @dataclass(frozen=True)
@@ -190,12 +190,12 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
     (windows,). A window without any tells nothing. Infinitely many answers are those of the whole population (or of
     something that is no frequency and has its sampling in ``noise``).
     """
-    asked = answers > 0
-    if not asked.any():
+    answered = answers > 0
+    if not answered.any():
         unknown = Cells.normal(np.zeros(estimates.shape), np.full(estimates.shape, np.inf))
         return Series(unknown, unknown, np.zeros(len(answers)), np.full(len(answers), np.inf))
-    values, counts = np.where(asked[:, None], estimates, 0.0), np.where(asked, answers, np.inf)[:, None]
-    own_noise = np.where(asked[:, None], noise, np.inf)
+    values, counts = np.where(answered[:, None], estimates, 0.0), np.where(answered, answers, np.inf)[:, None]
+    own_noise = np.where(answered[:, None], noise, np.inf)
 
     def with_sampling(levels: Array) -> Array:
         inside = np.clip(levels, 0.0, 1.0)
@@ -203,13 +203,13 @@ def smooth(estimates: Array, noise: Array, answers: Array) -> Series:
 
     pooled = (values / own_noise).sum(axis=0) / (1 / own_noise).sum(axis=0)
     first = with_sampling(pooled)
-    typical = 1 / float(np.mean(1 / first[asked]))
-    drifts, values = _drifts(values[asked], typical), values - pooled
-    size = max(10 * typical, float(np.ptp(values[asked], axis=0).max()) ** 2)
+    typical = 1 / float(np.mean(1 / first[answered]))
+    drifts, values = _drifts(values[answered], typical), values - pooled
+    size = max(10 * typical, float(np.ptp(values[answered], axis=0).max()) ** 2)
     plain = _Hypotheses(drifts, size, np.zeros((len(values), 0)), np.zeros(0))
     variance = with_sampling(_judged(values, first, plain).smoothed.value + pooled)
     found = _judged(values, variance, _Hypotheses(drifts, size, *_shapes(len(values), len(drifts))))
-    nothing = np.cumsum(asked)[:, None] == 0
+    nothing = np.cumsum(answered)[:, None] == 0
     return Series(
         Cells.normal(found.filtered.value + pooled, np.where(nothing, np.inf, found.filtered.variance)),
         Cells.normal(found.smoothed.value + pooled, found.smoothed.variance),
@@ -281,15 +281,15 @@ class _Passed(NamedTuple):
     shocks: Array
 
 
-def _forward(values: Array, variance: Array, told: _Hypotheses) -> _Passed:
+def _forward(values: Array, variance: Array, hypotheses: _Hypotheses) -> _Passed:
     """Filter (Kalman), where an infinite ``variance`` is that of a window without answers."""
-    drifts, cells, shapes = len(told.drifts), values.shape[1], told.shapes.shape[1]
+    drifts, cells, shapes = len(hypotheses.drifts), values.shape[1], hypotheses.shapes.shape[1]
     level, spread = np.zeros((drifts, cells, 1 + shapes)), np.full((drifts, cells), _VAGUE)
     likelihood = np.zeros((drifts, cells))
     information = shocks = np.zeros((drifts, cells, shapes))
-    kept = []
-    for window, (value, own, shape) in enumerate(zip(values, variance, told.shapes, strict=True)):
-        spread = spread + told.drifts[:, None] * (window > 0)
+    passed = []
+    for window, (value, own, shape) in enumerate(zip(values, variance, hypotheses.shapes, strict=True)):
+        spread = spread + hypotheses.drifts[:, None] * (window > 0)
         if np.isfinite(own).all():
             total = spread + own
             innovation = np.column_stack([value, np.broadcast_to(shape, (cells, shapes))]) - level
@@ -299,8 +299,8 @@ def _forward(values: Array, variance: Array, told: _Hypotheses) -> _Passed:
             weighed = innovation[:, :, 1:] / total[:, :, None]
             information = information + weighed * innovation[:, :, 1:]
             shocks = shocks + weighed * innovation[:, :, :1]
-        kept.append((level, spread, likelihood, information, shocks))
-    return _Passed(*map(np.stack, zip(*kept, strict=True)))
+        passed.append((level, spread, likelihood, information, shocks))
+    return _Passed(*map(np.stack, zip(*passed, strict=True)))
 
 
 def _backward(passed: _Passed, drifts: Array) -> _Passed:
@@ -316,8 +316,8 @@ def _backward(passed: _Passed, drifts: Array) -> _Passed:
 
 def _evidence(passed: _Passed, size: float) -> Array:
     """The log likelihood of every hypothesis from the windows so far, shape (windows, drifts, cells, ...)."""
-    plain, told = passed.likelihoods[..., None], 1 + size * passed.information
-    return np.concatenate([plain, plain + 0.5 * (size * passed.shocks**2 / told - np.log(told))], axis=-1)
+    plain, precision = passed.likelihoods[..., None], 1 + size * passed.information
+    return np.concatenate([plain, plain + 0.5 * (size * passed.shocks**2 / precision - np.log(precision))], axis=-1)
 
 
 def _posterior(logarithms: Array) -> Array:
@@ -326,10 +326,10 @@ def _posterior(logarithms: Array) -> Array:
     return np.asarray(weights / weights.sum(axis=(1, 3), keepdims=True))
 
 
-def _mix(passed: _Passed, weights: Array, told: _Hypotheses) -> Cells:
+def _mix(passed: _Passed, weights: Array, hypotheses: _Hypotheses) -> Cells:
     """Mix the levels under all hypotheses by weight."""
-    plain, rest = passed.levels[..., 0], told.shapes[:, None, None, :] - passed.levels[..., 1:]
-    variance = told.size / (1 + told.size * passed.information)
+    plain, rest = passed.levels[..., 0], hypotheses.shapes[:, None, None, :] - passed.levels[..., 1:]
+    variance = hypotheses.size / (1 + hypotheses.size * passed.information)
     mean, of_shape = variance * passed.shocks, weights[..., 1:]
     shifted, share = (of_shape * mean * rest).sum(axis=-1), weights.sum(axis=-1)
     value = (share * plain + shifted).sum(axis=1)
@@ -338,50 +338,50 @@ def _mix(passed: _Passed, weights: Array, told: _Hypotheses) -> Cells:
     return Cells.normal(value, np.maximum(squares.sum(axis=1) - value**2, 0.0))
 
 
-def _present(passed: _Passed, smoothed: _Passed, weights: Array, variance: Array, told: _Hypotheses) -> Array:
+def _present(passed: _Passed, smoothed: _Passed, weights: Array, variance: Array, hypotheses: _Hypotheses) -> Array:
     """Weights of every window's estimates in the last level, shape (windows, cells): gains, and the weight of
     each in b, `M^-1 u = R^-1 (u - smoothed u)` for y of covariance M without the shape.
     """
     gains = passed.variances / variance[:, None]
     later = np.cumprod(np.concatenate([np.ones_like(gains[:1]), 1 - gains[:0:-1]]), axis=0)[::-1]
-    rest = told.shapes[:, None, None, :] - smoothed.levels[..., 1:]
-    pull = weights[..., 1:] * told.size / (1 + told.size * smoothed.information[0]) * rest[-1]
+    rest = hypotheses.shapes[:, None, None, :] - smoothed.levels[..., 1:]
+    pull = weights[..., 1:] * hypotheses.size / (1 + hypotheses.size * smoothed.information[0]) * rest[-1]
     plain = (weights.sum(axis=-1) * gains * later).sum(axis=1)
     return np.asarray(plain + np.einsum("kcs,tkcs->tc", pull, rest) / variance)
 
 
-def _judged(values: Array, variance: Array, told: _Hypotheses) -> Series:
+def _judged(values: Array, variance: Array, hypotheses: _Hypotheses) -> Series:
     """Mix all hypotheses, each cell's with a prior from what the others tell."""
     windows, cells = values.shape
-    together = max(1, _MOST // (windows * told.prior.size))
+    together = max(1, _MOST // (windows * hypotheses.prior.size))
     parts = [slice(start, start + together) for start in range(0, cells, together)]
-    own = told.prior * min(1.0, _OWN / math.sqrt(cells))
+    own = hypotheses.prior * min(1.0, _OWN / math.sqrt(cells))
     alone, counts = own / cells, np.full(own.shape, float(max(cells - 1, 1)))
     alone[0, 0], counts[0, 0] = 1 - alone.sum() + alone[0, 0], 1.0
 
     @lru_cache(maxsize=1)
     def heard(place: int) -> tuple[_Passed, Array, Array]:
-        passed = _forward(values[:, parts[place]], variance[:, parts[place]], told)
-        evidence = _evidence(passed, told.size)
+        passed = _forward(values[:, parts[place]], variance[:, parts[place]], hypotheses)
+        evidence = _evidence(passed, hypotheses.size)
         return passed, evidence, _posterior(evidence + np.log(alone)[:, None])
 
     total = sum(heard(place)[2].sum(axis=2, keepdims=True) for place in range(len(parts)))
-    kept = []
+    mixed = []
     for place, part in enumerate(parts):
         passed, evidence, opinions = heard(place)
         prior = own[:, None] + counts[:, None] * np.maximum(total - opinions, 0.0)
         weights = _posterior(_CAUTION * evidence + np.log(prior))
-        smoothed = _backward(passed, told.drifts)
+        smoothed = _backward(passed, hypotheses.drifts)
         information = (weights[-1].sum(axis=-1, keepdims=True) * passed.information[-1]).sum(axis=0)
-        filtered, past = _mix(passed, weights, told), _mix(smoothed, weights[-1:], told)
-        now = _present(passed, smoothed, weights[-1], variance[:, part], told)
-        kept.append((filtered.value, filtered.variance, past.value, past.variance, now, information.T))
-    *levels, now, information = (np.concatenate(one, axis=1) for one in zip(*kept, strict=True))
+        filtered, past = _mix(passed, weights, hypotheses), _mix(smoothed, weights[-1:], hypotheses)
+        now = _present(passed, smoothed, weights[-1], variance[:, part], hypotheses)
+        mixed.append((filtered.value, filtered.variance, past.value, past.variance, now, information.T))
+    *levels, now, information = (np.concatenate(one, axis=1) for one in zip(*mixed, strict=True))
     now = np.maximum(now.mean(axis=1), 0.0)
     with np.errstate(divide="ignore"):
         sizes = MISSED * np.sqrt((1 / information).mean(axis=1))
     missed = np.full(windows, np.inf)
-    jumps = told.shapes[0] == 0  # A trend starts below.
+    jumps = hypotheses.shapes[0] == 0  # A trend starts below.
     if jumps.any():
-        missed[1:] = np.interp(np.arange(1, windows), told.shapes[:, jumps].argmax(axis=0), sizes[jumps])
+        missed[1:] = np.interp(np.arange(1, windows), hypotheses.shapes[:, jumps].argmax(axis=0), sizes[jumps])
     return Series(Cells.normal(*levels[:2]), Cells.normal(*levels[2:]), now / now.sum(), missed)

@@ -212,9 +212,9 @@ def _unweighted(projection: Projection | None) -> Projection | None:
 
 def _moments(estimates: Sequence[Estimates], feature: NumericFeature, shares: Cells, how: Decoding) -> Moments:
     """Mean and variance of every class, pooled over the campaigns, shrunk where ``how`` says so."""
-    asked = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
-    value, square = map(pool, asked)
-    present = present_shares(shares, [one for of_kind in asked for one in of_kind])
+    questions = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
+    value, square = map(pool, questions)
+    present = present_shares(shares, [one for of_kind in questions for one in of_kind])
     moments = rebuild_moments(feature, value, square, present, variance_floor=how.variance_floor)
     if not how.shrinkage:
         return moments
@@ -223,8 +223,8 @@ def _moments(estimates: Sequence[Estimates], feature: NumericFeature, shares: Ce
 
 def _table(estimates: Sequence[Estimates], feature: Feature, how: Decoding) -> Array:
     """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
-    asked = [one.asking(feature.name, PAIR) for one in estimates]
-    reports, values = sum(one.n for one in asked), pool(asked).value
+    questions = [one.asking(feature.name, PAIR) for one in estimates]
+    reports, values = sum(one.n for one in questions), pool(questions).value
     joint = floor(values, reports) if how.post == FLOOR else norm_sub(values) * reports + how.smoothing
     return joint.reshape(-1, len(estimates[0].campaign.label.classes))
 

@@ -58,23 +58,23 @@ class Support(NamedTuple):
 @dataclass(frozen=True)
 class Blanket:
     """Four numbers of a randomiser for the shuffle bound (:mod:`ldp_aggregator.amplification`): ``ratio`` is
-    e0, above 1; ``mass`` is g; ``told`` is m10 = m01; ``both`` is m11.
+    e0, above 1; ``mass`` is g; ``single`` is m10 = m01; ``both`` is m11.
     """
 
     ratio: Fraction
     mass: Fraction
-    told: Fraction
+    single: Fraction
     both: Fraction
 
     @property
     def neither(self) -> Fraction:
         """m00."""
-        return self.mass - 2 * self.told - self.both
+        return self.mass - 2 * self.single - self.both
 
     def at_ratio(self, ratio: Fraction) -> Blanket:
         """The same randomiser with its pairs moved to the corners of a larger square, [1, ratio]^2."""
         share = (self.ratio - 1) / (ratio - 1)
-        return Blanket(ratio, self.mass, self.told * share, self.both * share)
+        return Blanket(ratio, self.mass, self.single * share, self.both * share)
 
 
 class Analysis(ABC, Generic[M]):

@@ -65,9 +65,9 @@ class NoisyVectorFacts(Analysis[N]):
     def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         """These cells at one end of what the mechanism allows, those it is against at the other end."""
         bound = self.mechanism.bound if high else -self.mechanism.bound
-        told = dict.fromkeys(against, -bound) | dict.fromkeys(cells, bound)
+        ends = dict.fromkeys(against, -bound) | dict.fromkeys(cells, bound)
         size = self.mechanism.domain_size
-        return struct.pack(f"<{size}i", *(told.get(cell, 0) for cell in range(size)))
+        return struct.pack(f"<{size}i", *(ends.get(cell, 0) for cell in range(size)))
 
     def with_noise(self, cells: Integers) -> Rows:
         """Noisy cells as payloads, clamped as devices do."""

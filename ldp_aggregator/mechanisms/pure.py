@@ -102,10 +102,10 @@ class DirectFacts(PureFacts[DirectEncoding]):
 
     def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
         """A report is the true index with probability p - q, and uniform over all d indices otherwise."""
-        kept = rng.binomial(holders, float(self.mechanism.p - self.mechanism.q))
+        unchanged = rng.binomial(holders, float(self.mechanism.p - self.mechanism.q))
         size = self.mechanism.domain_size
-        spread: Integers = rng.multinomial(int(holders.sum() - kept.sum()), np.full(size, 1 / size))
-        return kept + spread
+        spread: Integers = rng.multinomial(int(holders.sum() - unchanged.sum()), np.full(size, 1 / size))
+        return unchanged + spread
 
 
 _MOST_AT_ONCE: Final = 400_000_000
@@ -234,9 +234,10 @@ class UnaryFacts(PureFacts[UnaryEncoding]):
     def laws(self) -> Iterable[Sequence[Fraction]]:
         d, p, q = self.mechanism.domain_size, self.mechanism.p, self.mechanism.q
         for bits in product((False, True), repeat=d):
-            told = [q if bit else 1 - q for bit in bits]
+            chances = [q if bit else 1 - q for bit in bits]
             yield [
-                math.prod(told[:item]) * (p if bits[item] else 1 - p) * math.prod(told[item + 1 :]) for item in range(d)
+                math.prod(chances[:item]) * (p if bits[item] else 1 - p) * math.prod(chances[item + 1 :])
+                for item in range(d)
             ]
 
     def blanket(self) -> Blanket:

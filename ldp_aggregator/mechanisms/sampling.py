@@ -65,11 +65,11 @@ def bernoulli_bits(probability: int, size: int, rng: np.random.Generator) -> NDA
                 result[places] |= undecided
             undecided = ones
         if position <= _WORD_BITS - _ROUNDS_TOGETHER:
-            kept = np.flatnonzero(undecided)
-            if not kept.size:
+            remaining = np.flatnonzero(undecided)
+            if not remaining.size:
                 break
-            places = kept if places is None else places[kept]
-            undecided = undecided[kept]
+            places = remaining if places is None else places[remaining]
+            undecided = undecided[remaining]
     return result.view(np.uint8)[:size]
 
 

@@ -365,8 +365,8 @@ def _published_noise(
         number = plan.part.feature.moments if plan.part.feature else None
         if plan.part.kind == SUM and number is not None:
             u = (statistics.grid_values(number, column_of(table, number)) / GRID + 1) / 2
-            largest, known = np.zeros((nodes, k)), classes >= 0
-            np.maximum.at(largest, (owners[known], classes[known]), u[known])
+            largest, labelled = np.zeros((nodes, k)), classes >= 0
+            np.maximum.at(largest, (owners[labelled], classes[labelled]), u[labelled])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
                 reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS

@@ -77,19 +77,19 @@ class PushSumNode:
         nothing. Every change is on disk before the method that makes it returns. Raises ValueError for another file,
         or where another process has this one open.
         """
-        kept = sqlite3.connect(file, timeout=0, isolation_level=None)
+        connection = sqlite3.connect(file, timeout=0, isolation_level=None)
         try:
-            kept.execute("PRAGMA locking_mode = exclusive")
-            kept.execute("PRAGMA synchronous = full")
-            kept.execute("BEGIN EXCLUSIVE")
-            kept.execute("CREATE TABLE IF NOT EXISTS gossip (id INTEGER PRIMARY KEY, state TEXT NOT NULL)")
-            found = kept.execute("SELECT state FROM gossip").fetchone()
+            connection.execute("PRAGMA locking_mode = exclusive")
+            connection.execute("PRAGMA synchronous = full")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("CREATE TABLE IF NOT EXISTS gossip (id INTEGER PRIMARY KEY, state TEXT NOT NULL)")
+            found = connection.execute("SELECT state FROM gossip").fetchone()
             node = cls._read(json.loads(found[0])) if found else cls(draw())
-            node._file = kept
+            node._file = connection
             node._keep()
-            kept.execute("COMMIT")
+            connection.execute("COMMIT")
         except BaseException as error:
-            kept.close()
+            connection.close()
             if isinstance(error, (sqlite3.Error, KeyError, TypeError, json.JSONDecodeError)):
                 raise ValueError(f"{file} is not the free state file of a gossip node: {error}") from None
             raise

@@ -213,8 +213,8 @@ class SmoothSensitivityNB(MomentTrainer):
         alpha = smoothness.calibrate(float(epsilon), beta)
         used = max(beta - smoothness.SLACK, 0.0)
         if self.relation == REPLACE:
-            told = column.values
-            mean, variance = smoothness.smooth_mean(told, used), smoothness.smooth_variance(told, used)
+            values = column.values
+            mean, variance = smoothness.smooth_mean(values, used), smoothness.smooth_variance(values, used)
         else:
             mean = smoothness.smooth_mean_of_size(column.rows, used)
             variance = smoothness.smooth_variance_of_size(column.rows, used)
@@ -245,9 +245,9 @@ def published_sensitivities(ascending: Array, beta: float) -> tuple[float, float
     deviation = 0.0
     replaced = np.arange(1, m)
     for side in (ascending, reflected):
-        kept = m - replaced
-        sums, squares = np.cumsum(side)[kept - 1], np.cumsum(side**2)[kept - 1]
-        moved = (squares / m - (sums / m) ** 2, (squares - sums**2 / kept) / m)
+        left = m - replaced
+        sums, squares = np.cumsum(side)[left - 1], np.cumsum(side**2)[left - 1]
+        moved = (squares / m - (sums / m) ** 2, (squares - sums**2 / left) / m)
         for variance in moved:
             changes = np.abs(np.sqrt(np.maximum(variance, 0.0)) - here)
             deviation = max(deviation, float((weights[:-1] * changes).max(initial=0.0)))

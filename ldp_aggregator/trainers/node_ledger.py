@@ -57,9 +57,9 @@ class NodeLedger:
         ``digest`` is that of the table.
         """
         with self._transaction() as connection:
-            kept = _share(connection, key)
-            if kept is not None:
-                return kept
+            stored = _share(connection, key)
+            if stored is not None:
+                return stored
             booked = (
                 other_rows
                 and connection.execute(

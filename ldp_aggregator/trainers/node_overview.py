@@ -75,19 +75,19 @@ def overviews(campaign: Campaign, shares: Mapping[str, bytes]) -> dict[str, Node
     names = _names(schema, plans)
     vectors = [decode_share(share, campaign) for share in shares.values()]
     found = [_parameters(vector, plans, k) for vector in vectors]
-    told = {}
+    overviews = {}
     for place, node in enumerate(shares):
         counts = vectors[place][:k].astype(np.float64)
         rows = counts.sum()
         distance = _distance(found[place], [one for other, one in enumerate(found) if other != place])
         furthest = None if distance is None or np.isnan(distance).all() else int(np.nanargmax(distance))
-        told[node] = NodeOverview(
+        overviews[node] = NodeOverview(
             int(rows),
             tuple((np.maximum(counts, 0) / max(np.maximum(counts, 0).sum(), 1)).tolist()),
             None if furthest is None or distance is None else float(distance[furthest]),
             None if furthest is None else names[furthest],
         )
-    return told
+    return overviews
 
 
 def unlike_sizes(nodes: Iterable[NodeOverview], groups: int) -> str | None:
@@ -152,8 +152,9 @@ def _distance(own: tuple[Array, Array], others: Sequence[tuple[Array, Array]]) -
         return None
     values, variances = (np.array(column) for column in zip(*others, strict=True))
     median, spread = np.full((2, values.shape[1]), math.nan)
-    known = ~np.isnan(values).all(axis=0)
-    median[known], spread[known] = np.nanmedian(values[:, known], axis=0), np.nanmedian(variances[:, known], axis=0)
+    comparable = ~np.isnan(values).all(axis=0)
+    median[comparable] = np.nanmedian(values[:, comparable], axis=0)
+    spread[comparable] = np.nanmedian(variances[:, comparable], axis=0)
     wider = math.pi / 2 if len(others) > 2 else 1.0  # Variance of a median over that of a mean.
     found: Array = np.abs(own[0] - median) / np.sqrt(own[1] + wider * spread / len(others))
     return found

@@ -109,8 +109,8 @@ def discrete_laplace(scale: Fraction, count: int, coins: Coins) -> Integers:
     result: Integers = np.zeros(count, dtype=np.int64)
     pending = np.arange(count)
     while pending.size:
-        kept, magnitude = _magnitudes(rounded, pending.size, coins)
-        places = pending[kept]
+        succeeded, magnitude = _magnitudes(rounded, pending.size, coins)
+        places = pending[succeeded]
         negative = below(np.full(places.size, 2, dtype=np.uint64), coins) == 1
         settled = ~(negative & (magnitude == 0))
         result[places[settled]] = np.where(negative, -magnitude, magnitude)[settled]
@@ -142,9 +142,9 @@ def _magnitudes(rounded: Fraction, tries: int, coins: Coins) -> tuple[Flags, Int
     """Which of so many tries succeed, and the geometric draws of those (Algorithm 2 up to the sign)."""
     numerator, denominator = rounded.numerator, rounded.denominator
     offset = below(np.full(tries, numerator, dtype=np.uint64), coins)
-    kept = _bernoulli_exp(offset, numerator, coins)
-    offset = offset[kept]
-    return kept, (offset.astype(np.int64) + numerator * _periods(offset.size, coins)) // denominator
+    succeeded = _bernoulli_exp(offset, numerator, coins)
+    offset = offset[succeeded]
+    return succeeded, (offset.astype(np.int64) + numerator * _periods(offset.size, coins)) // denominator
 
 
 def _periods(count: int, coins: Coins) -> Integers:

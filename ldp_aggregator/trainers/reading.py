@@ -175,8 +175,8 @@ def _rows(path: Path | str, lines: Iterator[str], names: Sequence[str], reading:
     header = list(map(plain_name, next(cells, [])))
     if not any(header):
         raise TableError(f"{path}: not a CSV table with a header row; it is empty")
-    told = [f"{len(above)} lines above the header were skipped: {', '.join(above[0])}"] if above else []
-    return Rows(header, filter(None, cells), mark, told)
+    notes = [f"{len(above)} lines above the header were skipped: {', '.join(above[0])}"] if above else []
+    return Rows(header, filter(None, cells), mark, notes)
 
 
 def place_of(path: Path | str, header: Sequence[str], name: str) -> int:
@@ -196,12 +196,12 @@ def no_column(header: Sequence[str], name: str) -> str:
     """The sentence that a column is not there, and which are."""
     near = get_close_matches(name.lower(), [one.lower() for one in header], 1)
     meant = next((one for one in header if near and one.lower() == near[0]), None)
-    told = f"no column {name!r}; the columns are {', '.join(header)}"
-    told += f"; did you mean {meant!r}?" if meant else ""
+    sentence = f"no column {name!r}; the columns are {', '.join(header)}"
+    sentence += f"; did you mean {meant!r}?" if meant else ""
     if any("\ufffd" in one for one in header):
-        return f"{told}; UTF-16 without a mark at its start takes --encoding utf-16-le"
+        return f"{sentence}; UTF-16 without a mark at its start takes --encoding utf-16-le"
     values = sum(bool(NUMERAL.fullmatch(one)) for one in header)
-    return told + (
+    return sentence + (
         "; they look like values: a file without a header takes --no-header" if 2 * values > len(header) else ""
     )
 
@@ -240,8 +240,8 @@ def read_csv(path: Path | str, label: str = "", reading: Reading = AS_WRITTEN) -
         )
     if reading.header and (about := _looks_like_values(header, columns)):
         notes.insert(0, about)
-    kept = {name: columns[place] for place, name in enumerate(header) if name and counts[name] == 1}
-    frame = pd.DataFrame(kept, dtype=str)
+    texts = {name: columns[place] for place, name in enumerate(header) if name and counts[name] == 1}
+    frame = pd.DataFrame(texts, dtype=str)
     frame.attrs = {NOTES: (*notes, *rows.notes), MARK: _mark(rows.separator)}
     return frame
 
@@ -250,7 +250,7 @@ def _looks_like_values(header: Sequence[str], columns: Sequence[Sequence[str]]) 
     """A warning where most names are numbers, other than 0, 1, 2, ..., or stand among the first values."""
     named = [(name, set(column[:100])) for name, column in zip(header, columns, strict=True) if name]
     counted = [name for name, _ in named if not name.isdigit() or int(name) > len(named)]
-    odd = [name for name, held in named if name in held or (counted and NUMERAL.fullmatch(name))]
+    odd = [name for name, cells in named if name in cells or (counted and NUMERAL.fullmatch(name))]
     if 2 * len(odd) <= len(named):
         return None
     return f"the header looks like a row ({', '.join(odd[:4])}): a file without a header takes --no-header"

@@ -158,19 +158,19 @@ class _Side:
     def changes(self, ks: Integers) -> Array:
         """For each k the largest |q - p| |q + p - 2 mu| of a pair (p, q), k values having gone to 0."""
         m = len(self.values)
-        kept = self.sums[m - ks]
+        left = self.sums[m - ks]
         # A value that is left goes to 1: the best is on either side of the parabola's peak.
-        above = np.minimum(np.searchsorted(self.values, (1 + kept) / (m + 1)), m - ks)
+        above = np.minimum(np.searchsorted(self.values, (1 + left) / (m + 1)), m - ks)
         largest: Array = np.zeros(len(ks))
         for position in (above - 1, above):
             there = (position >= 0) & (position < m - ks)
             t = self.values[position[there]]
-            change = (1 - t) * (1 + t - 2 * (kept[there] - t) / (m - 1))
+            change = (1 - t) * (1 + t - 2 * (left[there] - t) / (m - 1))
             largest[there] = np.maximum(largest[there], change)
         # The largest value, or one of the k that went to 1 instead, moves to the mean of the others.
         rest = ks <= m - 1
         to_mean = (self.values[-1] - self.sums[m - 1 - ks[rest]] / (m - 1)) ** 2
         largest[rest] = np.maximum(largest[rest], to_mean)
         gone = ks >= 1
-        largest[gone] = np.maximum(largest[gone], (1 - kept[gone] / (m - 1)) ** 2)
+        largest[gone] = np.maximum(largest[gone], (1 - left[gone] / (m - 1)) ** 2)
         return largest

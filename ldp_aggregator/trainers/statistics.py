@@ -84,8 +84,8 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
             vector[place] = np.bincount(classes, minlength=k)
         elif (number := part.feature.moments) is None:
             values = feature_indices(part.feature, column_of(table, part.feature))
-            known = values >= 0
-            cells = values[known] * k + classes[known]
+            declared = values >= 0
+            cells = values[declared] * k + classes[declared]
             vector[place] = np.bincount(cells, minlength=part.stop - part.start)
         else:
             if part.kind == SUM:

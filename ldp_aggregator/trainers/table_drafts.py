@@ -90,7 +90,7 @@ def draft_from_table(
 
     Raises TableError where the label column is missing, or no column to learn from is left.
     """
-    told, taken, read = list(table.attrs.get(NOTES, ())), list[str](), list[str]()
+    notes, taken, read = list(table.attrs.get(NOTES, ())), list[str](), list[str]()
     learned: dict[str, Any] = {"title": f"Statistics of {source}"[:LONGEST_TEXT]}
     if label is not None:
         require_column(table, label, source)
@@ -98,7 +98,9 @@ def draft_from_table(
         classes, taken = _classes(table[label], source)
         unlabelled = without_label(table[label])
         if unlabelled.any():
-            told.append(f"rows without {label}, left out: {int(unlabelled.sum())}, the first is row {_row(unlabelled)}")
+            notes.append(
+                f"rows without {label}, left out: {int(unlabelled.sum())}, the first is row {_row(unlabelled)}"
+            )
             table = table.loc[~unlabelled]
         read = [f"the classes of {label} ({', '.join(classes)})"]
         learned = {"title": f"Learn {label}"[:LONGEST_TEXT], "label": {"name": label, "classes": classes}}
@@ -108,12 +110,12 @@ def draft_from_table(
     lost = [f"{name}: left out: {one.lost}" for name, one in columns.items() if one.feature is None]
     if not features:
         beside = "" if label is None else f" beside {label!r}"
-        raise TableError(f"{source}: no column{beside} can be asked about; see: {'; '.join([*told, *lost])}")
+        raise TableError(f"{source}: no column{beside} can be asked about; see: {'; '.join([*notes, *lost])}")
     read += [one.read for one in columns.values() if one.read]
     complete = [str(one["name"]) for one in features if one.get("missing") is False]
     notes = [
         *lost,
-        *told,
+        *notes,
         *taken,
         *(f"{name}: {one.taken}" for name, one in columns.items() if one.taken),
         f"read off the data, to be replaced by what can occur: {'; '.join(read)}",
@@ -144,14 +146,14 @@ def _row(chosen: pd.Series[bool]) -> int:
 
 def _classes(column: pd.Series[Any], source: str) -> tuple[list[str], list[str]]:
     """The classes, and notes on labels that differ by little."""
-    held = [text for text in map(str, column.unique()) if not is_absent(text)]
-    for text in held:
+    texts = [text for text in map(str, column.unique()) if not is_absent(text)]
+    for text in texts:
         if _CONTROL.search(text.strip()):
             row = _row(column == text)
             raise TableError(
                 f"{source}: column {column.name!r}, row {row}: {text!r} has a control character; take it out"
             )
-    classes = _in_order(map(canonical, held))
+    classes = _in_order(map(canonical, texts))
     if not 2 <= len(classes) <= MOST_DRAFTED_CLASSES:
         advice = (
             "; make classes of a number, such as low and high"
@@ -165,7 +167,7 @@ def _classes(column: pd.Series[Any], source: str) -> tuple[list[str], list[str]]
     refused = _twins(classes) or _refusal(describe_values(str(column.name), classes))
     if refused:
         raise TableError(f"{source}: column {column.name!r} is no label: {refused}")
-    trimmed = sum(text != text.strip() for text in held)
+    trimmed = sum(text != text.strip() for text in texts)
     notes = [f"{column.name}: {trimmed} different texts have blanks around them, which count for nothing"] * (
         trimmed > 0
     )
@@ -179,9 +181,11 @@ def _column(name: str, column: pd.Series[Any], bins: int, mark: str) -> _Column:
     counts = {str(text): int(count) for text, count in column.value_counts(sort=False).items() if count}
     order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
     if order:
-        held = counts.keys() & set(order)
+        listed = counts.keys() & set(order)
         said = f"the {len(order)} values of {name} and their order, those of an ordered column"
-        return _listed(name, order, len(held), sum(counts[text] for text in held) < len(column), "", said, ordered=True)
+        return _listed(
+            name, order, len(listed), sum(counts[text] for text in listed) < len(column), "", said, ordered=True
+        )
     present = [text for text in counts if not is_absent(text, number=True)]
     found = None if any(map(_LEADING_ZERO.match, present)) else whole_column(present, mark)
     if not present or found is None or not all(map(math.isfinite, found[0].values())):
@@ -268,9 +272,11 @@ def _refusal(described: Mapping[str, Any]) -> str:
 
 def _twins(values: Iterable[str]) -> str:
     """Why texts cannot all be listed that mean the same; empty where none do."""
-    held = {value.lower(): value for value in values}
+    spellings = {value.lower(): value for value in values}
     pairs = [
-        (held[digit], held[word]) for digit, word in (("1", "true"), ("0", "false")) if {digit, word} <= held.keys()
+        (spellings[digit], spellings[word])
+        for digit, word in (("1", "true"), ("0", "false"))
+        if {digit, word} <= spellings.keys()
     ]
     return "; ".join(f"{one!r} and {other!r} mean the same: write them in one way" for one, other in pairs)
 
@@ -285,8 +291,8 @@ def _row_number(name: str, numbers: Sequence[float | None], values: Sequence[flo
     """Why whole numbers are taken for a row's number or an identifier; empty where they are not."""
     if rows < FEWEST_NUMBERS or len(values) < _NEARLY_ALL * rows:
         return ""
-    held = [number for number in numbers if number is not None]
-    rising = len(values) == rows and all(one < other for one, other in pairwise(held))
+    present = [number for number in numbers if number is not None]
+    rising = len(values) == rows and all(one < other for one, other in pairwise(present))
     if rising or (len(values) == rows and values[-1] - values[0] < 1.1 * rows) or _IDENTIFIER.fullmatch(name):
         return "a whole number that is another one in nearly every row, as row numbers and identifiers are"
     return ""

@@ -85,8 +85,11 @@ class ColumnReport:
             wanted = f"one of {', '.join(map(describe, domain.classes[:_MOST_NAMES]))}"
         else:
             wanted = domain.wanted(_MOST_NAMES)
-        told = {"clipped": self.clipped, "missing": self.missing, "not declared": self.other}
-        counts = [f"{self.declared:,} as declared", *(f"{rows:,} {what}" for what, rows in told.items() if rows)]
+        rows_by_kind = {"clipped": self.clipped, "missing": self.missing, "not declared": self.other}
+        counts = [
+            f"{self.declared:,} as declared",
+            *(f"{rows:,} {what}" for what, rows in rows_by_kind.items() if rows),
+        ]
         such = f" (such as {', '.join(self.examples)})" if quoting and self.examples else ""
         return f"{domain.name}, {wanted}: {', '.join(counts)}{such}"
 

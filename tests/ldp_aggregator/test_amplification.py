@@ -204,7 +204,7 @@ def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
             first = np.arange(reports + 1)[:, None]
             gain = np.maximum(first * (e0 - e) - (told - first) * (e * e0 - 1), 0) * (first <= told)
             inner = (stats.binom.pmf(first, told, 0.5) * gain).sum(axis=0)
-            exact = float(stats.binom.pmf(told, reports, float(2 * row.told)) @ inner) / reports
+            exact = float(stats.binom.pmf(told, reports, float(2 * row.single)) @ inner) / reports
             assert exact <= delta_bound(row, reports, epsilon) <= 1.05 * exact + 1e-13
 
 
@@ -213,7 +213,7 @@ def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
     """With reports of all four kinds, added up one by one."""
     reports, row = 24, blanket_of(made(name, Fraction(1)))
     e0 = float(row.ratio)
-    kinds = [float(row.told), float(row.told), float(row.both), float(row.neither), float(1 - row.mass)]
+    kinds = [float(row.single), float(row.single), float(row.both), float(row.neither), float(1 - row.mass)]
     counts = np.array(
         [
             (a, b, c, d, reports - a - b - c - d)

@@ -36,19 +36,19 @@ _STUDY_DEVICES: Final = 16
 class Again:
     """Answers of devices: the ``first``, each one given ``again`` and after what, and the ``other_campaign``'s."""
 
-    asked: tuple[Person, ...]
+    people: tuple[Person, ...]
     first: list[Answer]
     again: tuple[tuple[str, list[Answer]], ...]
     other_campaign: list[Answer]
 
     def refusals(self) -> Iterator[str]:
         """Occasions on which nobody answered."""
-        asked = (
+        occasions = (
             ("devices with a storage", self.first),
             *self.again,
             ("devices of another campaign", self.other_campaign),
         )
-        yield from (text for what, answers in asked if (text := all_refused(what, answers)) is not None)
+        yield from (text for what, answers in occasions if (text := all_refused(what, answers)) is not None)
 
     def differences(self) -> list[str]:
         """List devices that, asked again, send other bytes: fresh noise would average out."""
@@ -65,14 +65,14 @@ class Again:
 def ask_again(document: str, client: Client, people: Sequence[Person], at_once: bool) -> Again:
     """Ask devices of all ``people``, most of the first two, and the same devices with the records of others."""
     owners = [*(number % min(2, len(people)) for number in range(DEVICES)), *range(2, len(people))]
-    asked, *changed = (_devices(people, owners, turn) for turn in range(1 + _TURNS))
+    devices, *changed = (_devices(people, owners, turn) for turn in range(1 + _TURNS))
     with tempfile.TemporaryDirectory() as folder:
         storage = Path(folder)
-        first, second = two(lambda _: client(document, [*asked, *asked[:_TURNED]], storage), at_once)
+        first, second = two(lambda _: client(document, [*devices, *devices[:_TURNED]], storage), at_once)
         turns = [changed[0], *(turn[:_TURNED] for turn in changed[1:])]
         restarted = client(document, [person for turn in turns for person in turn], storage)
-        other = client(another(document), asked, storage)
-    count = len(asked)
+        other = client(another(document), devices, storage)
+    count = len(devices)
     again = (
         ("by the same process", first[count:]),
         ("by another process of the same storage", second[:count]),
@@ -83,7 +83,7 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
             for turn, start in enumerate(range(count, len(restarted), _TURNED))
         ),
     )
-    return Again(tuple(asked), first[:count], again, other)
+    return Again(tuple(devices), first[:count], again, other)
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ def answers_to_one_study(document: str, client: Client, people: Sequence[Person]
     devices = _devices(people, [number % min(2, len(people)) for number in range(_STUDY_DEVICES)], 0)
     with tempfile.TemporaryDirectory() as folder:
         storage = Path(folder)
-        asked = [*two(lambda number: client(campaigns[number], devices, storage), at_once)]
-        asked += [client(campaign, devices, storage) for campaign in campaigns]
+        lives = [*two(lambda number: client(campaigns[number], devices, storage), at_once)]
+        lives += [client(campaign, devices, storage) for campaign in campaigns]
     both = sum(
-        any(answers[device] for answers in asked[0::2]) and any(answers[device] for answers in asked[1::2])
+        any(answers[device] for answers in lives[0::2]) and any(answers[device] for answers in lives[1::2])
         for device in range(_STUDY_DEVICES)
     )
-    refused = all_refused("two campaigns of one study", [answer for answers in asked for answer in answers])
+    refused = all_refused("two campaigns of one study", [answer for answers in lives for answer in answers])
     twice = f"{both} of {_STUDY_DEVICES} devices answered two campaigns of one study" if both else None
     return Studied(twice, refused)
 

@@ -39,8 +39,8 @@ def all_refused(what: str, answers: Sequence[Answer]) -> str | None:
     if not answers or any(answers):
         return None
     reasons = sorted({answer.reason for answer in answers if isinstance(answer, Refusal)})
-    told = f": {', '.join(reasons)}" if any(reasons) else ""
-    return f"{what}: the client refused all {len(answers)} lines{told}; nothing was checked"
+    listed = f": {', '.join(reasons)}" if any(reasons) else ""
+    return f"{what}: the client refused all {len(answers)} lines{listed}; nothing was checked"
 
 
 _PATIENCE: Final = 120.0

@@ -75,10 +75,10 @@ class Gateway:
     def open(self, sealed: bytes) -> Opened:
         """Raises ForeignError."""
         header, enc = sealed[:_HEAD], sealed[_ENC]
-        known = _CIPHERS.get(header[5:7])
-        if known is None or header[1:5] != _KEM + b"\x00\x01" or len(enc) != 32:
+        algorithms = _CIPHERS.get(header[5:7])
+        if algorithms is None or header[1:5] != _KEM + b"\x00\x01" or len(enc) != 32:
             raise ForeignError("begins with no algorithms that the document names")
-        width, cipher = known
+        width, cipher = algorithms
         suite = b"HPKE" + header[1:]
         secret = self._secret(enc)
         hashes = [_extract(b"", suite, b"psk_id_hash", b""), _extract(b"", suite, b"info_hash", _info(header))]
@@ -110,8 +110,8 @@ def _extract(salt: bytes, suite: bytes, label: bytes, key: bytes) -> bytes:
 
 def _expand(key: bytes, suite: bytes, label: bytes, info: bytes, length: int) -> bytes:
     """One block is enough."""
-    told = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
-    return hmac.digest(key, told + b"\1", "sha256")[:length]
+    labelled = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
+    return hmac.digest(key, labelled + b"\1", "sha256")[:length]
 
 
 def _read_message(message: bytes) -> tuple[str, str, tuple[tuple[str, str], ...], bytes, bytes]:
@@ -181,8 +181,8 @@ class Issuer:
 
     def read(self, credentials: str) -> Token:
         """The token in a header ``Authorization``. Raises ForeignError unless this issuer's key signed it."""
-        scheme, _, shown = credentials.partition(" ")
-        text = shown.strip().removeprefix("token=").strip('"')
+        scheme, _, credential = credentials.partition(" ")
+        text = credential.strip().removeprefix("token=").strip('"')
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except ValueError:
@@ -271,8 +271,8 @@ class Parties:
         first = {person.device: person for person in reversed(people)}
         tokens: dict[str | None, str | None] = dict.fromkeys(first, "")
         for number in range(len(self.issuers)):
-            asked = [replace(person, token=tokens[device] or "") for device, person in first.items()]
-            for device, answer in zip(first, client(document, asked, storage), strict=True):
+            lines = [replace(person, token=tokens[device] or "") for device, person in first.items()]
+            for device, answer in zip(first, client(document, lines, storage), strict=True):
                 tokens[device] = self.signed(number, tokens[device], answer)
         return [replace(person, token=tokens[person.device]) for person in people]
 

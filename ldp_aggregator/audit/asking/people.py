@@ -126,14 +126,14 @@ _PLACES: Final = 32
 
 
 def drawn_people(
-    document: Document, asked: Sequence[Person], rng: np.random.Generator, count: int = DRAWN
+    document: Document, others: Sequence[Person], rng: np.random.Generator, count: int = DRAWN
 ) -> tuple[Person, ...]:
-    """At most so many people, all different and none among ``asked``, with a value for every feature."""
+    """At most so many people, all different and none among ``others``, with a value for every feature."""
     features, classes = _features(document), classes_of(document)
     covered: set[Pair] = set()
-    for person in asked:
-        held = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
-        covered |= _pairs(held, range(len(held))[:_PLACES])
+    for person in others:
+        own_cells = [classes.index(person.label), *(_cell(feature, person) for feature in features)]
+        covered |= _pairs(own_cells, range(len(own_cells))[:_PLACES])
     met = [np.zeros(size, dtype=np.int64) for size in (len(classes), *(of.cells for of in features))]
     people: dict[str, Person] = {}
     for _ in range(count):
@@ -149,7 +149,7 @@ def drawn_people(
         record = {of.name: of.drawn(cell, rng) for of, cell in zip(features, cells, strict=True)}
         person = Person(record, classes[label])
         people[key_of(person)] = person
-    keys = {key_of(person) for person in asked}
+    keys = {key_of(person) for person in others}
     return tuple(person for key, person in people.items() if key not in keys)
 
 
@@ -159,8 +159,8 @@ def _cell(feature: AskedFeature, person: Person) -> int | None:
 
 
 def _pairs(cells: Sequence[int | None], places: Sequence[int] | Any) -> set[Pair]:
-    known = [(int(place), cell) for place in places if (cell := cells[place]) is not None]
-    return {(*one, *other) for one, other in combinations(known, 2)}
+    placed = [(int(place), cell) for place in places if (cell := cells[place]) is not None]
+    return {(*one, *other) for one, other in combinations(placed, 2)}
 
 
 WINDOWS: Final = 4
@@ -175,11 +175,11 @@ _NOON: Final = "2027-01-{:02d}T12:00:00Z"
 class Lives:
     """A series as an audit asks it: clients get ``document``, the campaign's with windows of a day.
 
-    In ``told`` the questions of every window stand one after the other, as reports number them, each with its window.
+    In ``value`` the questions of every window stand one after the other, as reports number them, each with its window.
     """
 
     document: str
-    told: Document
+    value: Document
 
     @classmethod
     def of(cls, document: str) -> Lives | None:
@@ -188,7 +188,7 @@ class Lives:
         if value.get("windows") is None:
             return None
         value["windows"] = {"from": _FROM, "length": "P1D", "count": WINDOWS}
-        questions = [{**asked, "window": window} for window in range(WINDOWS) for asked in value["questions"]]
+        questions = [{**question, "window": window} for window in range(WINDOWS) for question in value["questions"]]
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return cls(text, {**value, "questions": questions})
 
@@ -211,14 +211,14 @@ class Lives:
         """
 
         def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
-            asked = [
+            turns = [
                 replace(
                     person.in_window(window), device=person.device or f"life {number}", now=_NOON.format(window + 1)
                 )
                 for window in range(WINDOWS)
                 for number, person in enumerate(people)
             ]
-            answers = client(document, asked, storage)
+            answers = client(document, turns, storage)
             return [_life(answers[number :: len(people)], storage is None) for number in range(len(people))]
 
         return ask

@@ -86,11 +86,11 @@ def _answer(rows: Bytes, chooses: Flags) -> Iterator[Named]:
     yield from _sums(rows)
     if width > 1:
         every = hashed(rows)
-        known = np.unique(every[chooses])
-        if 0 < len(known) <= _MOST_VALUES:
-            at = np.searchsorted(known, every)
-            at[known[np.minimum(at, len(known) - 1)] != every] = len(known)
-            yield "all of it", at, len(known) + 1
+        codes = np.unique(every[chooses])
+        if 0 < len(codes) <= _MOST_VALUES:
+            at = np.searchsorted(codes, every)
+            at[codes[np.minimum(at, len(codes) - 1)] != every] = len(codes)
+            yield "all of it", at, len(codes) + 1
         ascending = np.asarray((rows[:, 1:] >= rows[:, :-1]).all(axis=1), dtype=np.int64)
         yield "ascending order of the bytes", ascending, 2
         yield "place of the largest byte", np.asarray(rows.argmax(axis=1), dtype=np.int64), width
@@ -308,9 +308,9 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
     """Choose events among all columns of all tables, and which table an answer is in."""
     third = np.where(seen.tests, 2, seen.within // 2 % 2)
     places = (third * seen.people + seen.person) * 2 + seen.process
-    asked = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
-    everyone = Asked.of(sides_of(people), asked.sum(axis=2))
-    company = Asked.of(company_of(people), asked.reshape(3, 2 * seen.people, 1))
+    trials = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
+    everyone = Asked.of(sides_of(people), trials.sum(axis=2))
+    company = Asked.of(company_of(people), trials.reshape(3, 2 * seen.people, 1))
 
     def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
         counts = _counts(places[rows], column.codes, column.values, seen.people)
@@ -365,12 +365,12 @@ def _uneven(counts: Counts, shares: NDArray[np.float64]) -> bool:
     return bool(excess.max() > _WORTH**2 or excess.sum() > freedom + _WORTH * np.sqrt(2 * freedom))
 
 
-def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
+def _choose(chosen: Chosen, uploads: Asked, counts: Counts, about: About) -> None:
     """Add the comparisons of the highest excess, each with its best set of values.
 
     Sets of many values promise too much where they were chosen; their promise is one chosen in the other part.
     """
-    sides, trials = asked.sides, asked.trials
+    sides, trials = uploads.sides, uploads.trials
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
     if not len(one):
         return
@@ -396,13 +396,13 @@ def _choose(chosen: Chosen, asked: Asked, counts: Counts, about: About) -> None:
         chosen.add(float(promise) - event.claim, event)
 
 
-def _promised(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> NDArray[np.float32]:
+def _promised(fitted: Counts, of_fitted: Counts, held_out: Counts, of_shown: Counts) -> NDArray[np.float32]:
     """Estimate what the sets that are best by ``fitted`` show elsewhere; counts of both sides of every comparison,
     shape (comparisons, 2, values), and their trials, shape (comparisons, 2).
     """
     order, bounds = prefixes(fitted[:, 0], fitted[:, 1], of_fitted[:, :1], of_fitted[:, 1:])
     chosen = np.arange(order.shape[1]) <= bounds.argmax(axis=1)[:, None]
-    ones, others = ((_in_order(shown[:, side], order) * chosen).sum(axis=1) for side in (0, 1))
+    ones, others = ((_in_order(held_out[:, side], order) * chosen).sum(axis=1) for side in (0, 1))
     return _cautious(ones, others, of_shown[:, 0], of_shown[:, 1])
 
 

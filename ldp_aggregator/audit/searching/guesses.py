@@ -44,8 +44,8 @@ class Guesser:
 
     def claim(self, scope: str = WHOLE, question: int | None = None) -> float:
         """The loss that an upload may have; of the answer to a question its own, beside all answers none."""
-        asked = self.question(question) if scope == BLOCK and question is not None else None
-        return 0.0 if scope == SIDE else float((asked or self.document["privacy"])["epsilon"])
+        declared = self.question(question) if scope == BLOCK and question is not None else None
+        return 0.0 if scope == SIDE else float((declared or self.document["privacy"])["epsilon"])
 
     def question(self, number: int) -> Mapping[str, Any] | None:
         questions = self.document["questions"]
@@ -74,26 +74,26 @@ class Guesser:
         for table, mine in zip(self.seen.tables, self.seen.rows_of(author), strict=True):
             places = self.seen.within[table.rows[mine]]
             for block in table.shape.blocks:
-                asked = self.question(block.question)
-                if asked is None or question not in (None, block.question):
+                declared = self.question(block.question)
+                if declared is None or question not in (None, block.question):
                     continue
                 first, second = (self.items[block.question][number] for number in (one, other))
                 if first is None or second is None or first == second:
                     continue
                 payloads = table.payloads[mine, block.payload]
                 for sign, says_whom, not_whom in ((1, first, second), (-1, second, first)):
-                    says = tight_event(asked, says_whom, not_whom, payloads)
+                    says = tight_event(declared, says_whom, not_whom, payloads)
                     if says is not None:
-                        votes[places] += sign * float(asked["epsilon"]) * says
+                        votes[places] += sign * float(declared["epsilon"]) * says
         return votes
 
 
 def pairs_by(items: Sequence[Item | None]) -> list[tuple[int, int]]:
     """Pairs of people with different items, everyone in one pair at most; opposite values of one class first."""
-    known = [number for number, item in enumerate(items) if item is not None]
+    numbers = [number for number, item in enumerate(items) if item is not None]
     pairs: list[tuple[int, int]] = []
     by_cell: dict[tuple[int, float], list[int]] = {}
-    for number in known:
+    for number in numbers:
         item = items[number]
         if isinstance(item, Moment):
             opposite = by_cell.get((item.cell, -item.value), [])
@@ -102,7 +102,7 @@ def pairs_by(items: Sequence[Item | None]) -> list[tuple[int, int]]:
             else:
                 by_cell.setdefault((item.cell, item.value), []).append(number)
     paired = {number for pair in pairs for number in pair}
-    rest = [number for number in known if number not in paired]
+    rest = [number for number in numbers if number not in paired]
     rest.sort(key=lambda number: _place(items[number]))
     half = len(rest) // 2
     pairs += [(one, other) for one, other in zip(rest[:half], rest[-half:] if half else [], strict=True)]
@@ -126,14 +126,14 @@ def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
 def different(guesser: Guesser) -> list[tuple[int, int]]:
     """Pairs of people who differ in the items of as many questions as there are, everyone once at most."""
     items = guesser.items
-    known = [number for number in range(len(guesser.people)) if any(of[number] is not None for of in items)]
+    left = [number for number in range(len(guesser.people)) if any(of[number] is not None for of in items)]
     pairs: list[tuple[int, int]] = []
-    while len(known) > 1 and len(pairs) < _PAIRS:
-        one = known.pop(0)
-        differing = [sum(_differ(of[one], of[other]) for of in items) for other in known]
+    while len(left) > 1 and len(pairs) < _PAIRS:
+        one = left.pop(0)
+        differing = [sum(_differ(of[one], of[other]) for of in items) for other in left]
         if not max(differing):
             continue
-        other = known.pop(int(np.argmax(differing)))
+        other = left.pop(int(np.argmax(differing)))
         pairs.append((one, other))
     return pairs
 
@@ -161,9 +161,9 @@ def _pooled(
             right += int((sign * votes[:count] > 0).sum())
             wrong += int((sign * votes[:count] < 0).sum())
             rounds += count
-    asked, claim = () if question is None else (question,), guesser.claim(scope, question)
+    questions, claim = () if question is None else (question,), guesser.claim(scope, question)
     first = guesser.people[pairs[0][0]]
-    return Event(name, scope, claim, asked, first, None, right, rounds, wrong, rounds, guessed=True)
+    return Event(name, scope, claim, questions, first, None, right, rounds, wrong, rounds, guessed=True)
 
 
 def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
@@ -275,10 +275,10 @@ def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
 
 def _keys(seen: Seen, questions: int) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
     """List the marks that may be recognised, as one number for every answer; by name, scope and question."""
-    asked = spread(range(questions), _QUESTIONS)
+    chosen = spread(range(questions), _QUESTIONS)
     whole = np.zeros(len(seen.person), dtype=np.uint64)
     ids = {name: whole.copy() for name in ("the first half of an id", "the second half of an id", "an id")}
-    blocks = {question: whole.copy() for question in asked}
+    blocks = {question: whole.copy() for question in chosen}
     crossed = whole.copy()
     for number, table in enumerate(seen.tables):
         mark = np.uint64(number << 8)
@@ -314,21 +314,21 @@ def _game(
     seen = guesser.seen
     playing = np.isin(seen.person, players)
     first = playing & ~seen.tests
-    known, places = np.unique(keys[first], return_inverse=True)
+    marks, places = np.unique(keys[first], return_inverse=True)
     authors = seen.person[first]
-    owner = np.full(len(known), -1)
+    owner = np.full(len(marks), -1)
     owner[places] = authors
-    shared = np.zeros(len(known), dtype=np.bool_)
+    shared = np.zeros(len(marks), dtype=np.bool_)
     shared[places[owner[places] != authors]] = True
     owner[shared] = -1
     taken = fair_rounds(min(seen.half(player, True) for player in players), rng, len(players))
     right = wrong = 0
-    if taken is not None and len(known):
+    if taken is not None and len(marks):
         for player, count in zip(players, taken, strict=True):
             theirs = np.flatnonzero(seen.tests & (seen.person == player))
             read = keys[theirs[np.argsort(seen.within[theirs])][:count]]
-            at = np.minimum(np.searchsorted(known, read), len(known) - 1)
-            says = np.where((known[at] == read) & (read != 0), owner[at], -1)
+            at = np.minimum(np.searchsorted(marks, read), len(marks) - 1)
+            says = np.where((marks[at] == read) & (read != 0), owner[at], -1)
             right += int((says == player).sum())
             wrong += int(((says >= 0) & (says != player)).sum())
     asked_for = () if question is None else (question,)
@@ -346,30 +346,30 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
         for person, item in enumerate(guesser.items[number]):
             if item is not None:
                 people.setdefault(item, person)
-        told = {item: clear for item in people if (clear := without_noise(question, item)) is not None}
-        players = [people[item] for item in told]
+        payloads = {item: clear for item in people if (clear := without_noise(question, item)) is not None}
+        players = [people[item] for item in payloads]
         if len(players) < 2:
             continue
         # Where the lot asks for too many uploads, nothing is guessed; the event keeps its part of what may be wrong.
         taken = fair_rounds(int(guesser.seen.trials[players].min()), rng, len(players)) or (0,) * len(players)
         right = wrong = 0
         for player, count in zip(players, taken, strict=True):
-            for item, hits in _hits(guesser.seen, number, player, count, told).items():
+            for item, hits in _hits(guesser.seen, number, player, count, payloads).items():
                 right, wrong = (right + hits, wrong) if people[item] == player else (right, wrong + hits)
         claim = guesser.claim(scope, number)
         one = guesser.people[players[0]]
         yield Event(CLEAR, scope, claim, (number,), one, None, right, sum(taken), wrong, sum(taken), True, len(players))
 
 
-def _hits(seen: Seen, question: int, player: int, count: int, told: dict[Item, bytes]) -> dict[Item, int]:
+def _hits(seen: Seen, question: int, player: int, count: int, payloads: dict[Item, bytes]) -> dict[Item, int]:
     """Count how many of a player's first answers are each of the payloads."""
-    found = dict.fromkeys(told, 0)
+    found = dict.fromkeys(payloads, 0)
     for table, theirs in zip(seen.tables, seen.rows_of(player), strict=True):
         mine = theirs[seen.within[table.rows[theirs]] < count]
         for block in table.shape.blocks:
             if block.question == question:
                 rows = table.payloads[mine, block.payload]
-                for item, payload in told.items():
+                for item, payload in payloads.items():
                     if block.width == len(payload):
                         found[item] += int((rows == np.frombuffer(payload, dtype=np.uint8)).all(axis=1).sum())
     return found

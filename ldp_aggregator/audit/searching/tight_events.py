@@ -226,8 +226,8 @@ def _missing_of(feature: AskedFeature, question: Question, label: int, classes: 
     places = question["domain_size"] // classes
     if question["encoding"] == "sign" and places % 2:
         return int(places * label + places - 1)
-    asked = question["kind"] == "pair" and feature.size is not None and places == feature.size + 1
-    return (places - 1) * classes + label if asked else None
+    may_miss = question["kind"] == "pair" and feature.size is not None and places == feature.size + 1
+    return (places - 1) * classes + label if may_miss else None
 
 
 def as_wide(question: Question, width: int) -> bool:

@@ -61,10 +61,10 @@ def ask_times(document: str, stopwatch: Stopwatch, people: Sequence[Person], rng
     """Ask people with a declared value for everything, by lot."""
     value: Document = json.loads(document)
     plain = [person for person in people if _is_plain(value, person)]
-    asked = tuple(plain[: _PEOPLE // 2] + plain[_PEOPLE // 2 :][-(_PEOPLE // 2) :])
-    who = rng.integers(0, len(asked), ROUNDS)
-    seconds = stopwatch(document, [asked[number] for number in who], PATIENCE)
-    return Times(asked, who[: len(seconds)], np.array(seconds))
+    chosen = tuple(plain[: _PEOPLE // 2] + plain[_PEOPLE // 2 :][-(_PEOPLE // 2) :])
+    who = rng.integers(0, len(chosen), ROUNDS)
+    seconds = stopwatch(document, [chosen[number] for number in who], PATIENCE)
+    return Times(chosen, who[: len(seconds)], np.array(seconds))
 
 
 def _is_plain(value: Document, person: Person) -> bool:

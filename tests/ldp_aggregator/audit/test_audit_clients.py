@@ -269,5 +269,5 @@ def test_people_change_between_windows_at_every_place():
         for life in asked
     }
     assert changes == {(False,) * 3, (True, False, False), (False, True, False), (False, False, True), (True,) * 3}
-    assert len(lives.told["questions"]) == WINDOWS
-    assert [question["window"] for question in lives.told["questions"]] == list(range(WINDOWS))
+    assert len(lives.value["questions"]) == WINDOWS
+    assert [question["window"] for question in lives.value["questions"]] == list(range(WINDOWS))

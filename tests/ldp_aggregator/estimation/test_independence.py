@@ -192,7 +192,7 @@ def test_the_score_is_what_least_squares_leave_beside_all_nuisances(mechanism, m
     left = np.linalg.svd(np.array(nuisance))[2][np.linalg.matrix_rank(np.array(nuisance)) :].T
     covariance = left.T @ (covariance_of_cells(told.question, f) / told.n) @ left
     score = left.T @ told.cells.value
-    found = independence._score_of_table(independence.Asked([told], [False]), marginal, shares)
+    found = independence._score_of_table(independence.Answers([told], [False]), marginal, shares)
     assert found.square == pytest.approx(score @ np.linalg.solve(covariance, score), rel=1e-6)
     assert [one.size for one in found.shared] == [6]
     assert not found.shared[0].any()

@@ -119,8 +119,8 @@ def test_evidence_adds_up_over_campaigns_and_mechanisms():
     found = [reported(one, joints, 500, rng) for one in rounds]
     for place, cells in ((1, 4), (2, 6)):
         asked = [one[place] for one in found]
-        alone = [FeatureGroup(["x"], [[one]], cells, False, False).told() for one in asked]
-        together = FeatureGroup(["x"], [asked], cells, False, False).told()
+        alone = [FeatureGroup(["x"], [[one]], cells, False, False).evidence() for one in asked]
+        together = FeatureGroup(["x"], [asked], cells, False, False).evidence()
         assert together.linear == pytest.approx(alone[0].linear + alone[1].linear)
         assert together.information == pytest.approx(alone[0].information + alone[1].information)
     of_classes = told_of_classes(found[0] + found[1], 2).information
@@ -293,7 +293,7 @@ def test_the_table_is_that_of_a_dense_gaussian_posterior():
     found = reported(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
     (feature,) = believed(campaign, found, in_order=True).features.values()
     design = kron(ordered_factor(feature.marginal, feature.effective), factor(feature.classes))
-    information, linear = feature.told.information, feature.told.linear
+    information, linear = feature.statistics.information, feature.statistics.linear
     left = linear - information @ product(feature.marginal, feature.classes)
     dense = sum(
         share * design @ np.linalg.solve(design.T @ information @ design + np.eye(14) / scale, design.T @ left)
@@ -379,7 +379,7 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
     assert nothing.sum() < 0.5
     campaign, found = answers(np.ones(2), 100_000, seed=5, epsilon=4.0)
     group = FeatureGroup(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False)
-    (every,) = absences([group.told()], PRIOR)
+    (every,) = absences([group.evidence()], PRIOR)
     assert (every <= MOST_MISSING * PRIOR).all()
     assert (every.sum(axis=1) > 0.95).all()
     learned = [one.table for one in believed(campaign, found).features.values()]

@@ -78,7 +78,7 @@ def test_a_share_takes_back_what_was_wrong_before_and_nothing_after_it_counts(tm
         collection.take(Reply("a", {"share": share(tmp_path)}) if reply == "share" else reply)
     assert collection.to_ask(["a", "b"]) == (("a", "b") if again else ("b",))
     collection.silent(["a"])
-    assert collection.told() == told
+    assert collection.problem_lines() == told
     assert collection.state.nodes == (("a",) if not told else ())
 
 
@@ -91,7 +91,7 @@ def test_one_share_under_two_names_is_of_one_node_and_a_share_that_is_too_large_
     collection.take(Reply("d", {"share": bytes(most)}))
     collection.take(Reply("e", {"share": sent, "more": b""}))
     assert collection.state.nodes == ("a",)
-    of_b, of_c, of_d, of_e = collection.told()
+    of_b, of_c, of_d, of_e = collection.problem_lines()
     assert of_b == "node b: sent the share that node a sent"
     assert of_c == f"node c: sent {most + 1} bytes; a share of this campaign has at most {most}"
     assert of_d.startswith("node d: sent no share of this campaign: ")
