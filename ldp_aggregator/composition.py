@@ -1,4 +1,4 @@
-"""What several shuffled answers of one device reveal together, composed from the curves of delta over epsilon.
+"""Loss by several shuffled answers of one device together, composed from the curves of delta over epsilon.
 
 Each group's curve is dominated by the one that :mod:`ldp_aggregator.amplification` bounds it by, and the composition of
 what dominates dominates the composition (Zhu, Dong, Wang, "Optimal Accounting of Differential Privacy via

@@ -19,7 +19,7 @@ from ldp_aggregator.audit.searching.tight_events import malformed
 WHOLE: Final = "whole uploads"
 
 PLACES: Final = 2
-"""Where answers of one person may be alike: in two processes, and in two campaigns; and at every lag of a process."""
+"""Places at which answers of one person may be alike: two processes and two campaigns; and every lag of a process."""
 
 _QUESTIONS: Final = 8
 _CHOSEN: Final = 8

@@ -354,7 +354,7 @@ _MATRIX: Final = 0x9908B0DF
 _HIGH, _LOW = 0x80000000, 0x7FFFFFFF
 
 _BY_CHANCE: Final = 2.0**-32
-"""That a uniform word is what the recurrence makes of those before, whatever they are."""
+"""Probability that a uniform word is what the recurrence makes of those before, whatever they are."""
 
 
 def twisted_ids(seen: Seen, alpha: float) -> str | None:

@@ -84,7 +84,7 @@ class Request:
 
 @dataclass
 class Device:
-    """All that left one device: token requests, and requests by turns."""
+    """Everything that left one device: token requests, and requests by turns."""
 
     person: int
     process: int
@@ -304,7 +304,7 @@ def _parts(drawn: bytes) -> list[bytes]:
 
 
 def _drawn(parties: Parties, devices: Sequence[Device]) -> tuple[list[dict[str, list[bytes]]], list[str]]:
-    """All that devices drew beside their noise, by group in parts of 16 bytes; and what is wrong with tokens."""
+    """Random bytes of devices beside their noise, by group in parts of 16; and the faults of their tokens."""
     drawn, wrong = [], []
     for device in devices:
         of: dict[str, list[bytes]] = {name: [] for name in _GROUPS}
@@ -346,7 +346,7 @@ def _ids(upload: bytes) -> list[bytes]:
 
 
 def _forms(parties: Parties, devices: Sequence[Device]) -> Iterator[str]:
-    """All that stands around answers and tokens is alike in every request of every device."""
+    """Differences between requests of devices in anything but answers and tokens."""
     forms: dict[str, Callable[[Request], Any]] = {
         "uploads, as the relay or the network sees them": _outer_form,
         "uploads, as the aggregator sees them": partial(_inner_form, parties),

@@ -55,7 +55,7 @@ _KNOWN: Final = 0.5
 
 
 def scale_logarithms(information: Array, effects: Array) -> Array:
-    """p|`ln p(effects | tau)` upup to a constant for every scale, shape (..., 11); see :data:`SCALES`.
+    """`ln p(effects | tau)` up to a constant for every scale, shape (..., 11); see :data:`SCALES`.
 
     ``information`` S and ``effects`` y, shape (..., r) both, are in coordinates in which y ~ N(S z, S) and
     z ~ N(0, tau): ln p(y | tau) = sum_i [-ln(1 + tau S_i) + tau y_i^2 / (1 + tau S_i)] / 2.

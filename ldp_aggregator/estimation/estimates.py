@@ -48,7 +48,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimates(CampaignEstimates):
-    """The estimates of all questions of a campaign: moments and missing values too, and what liars do to these."""
+    """The estimates of all questions of a campaign: moments and missing values too, and what liars do to these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> campaign = Campaign.compile(
+    ...     {
+    ...         "version": 1,
+    ...         "title": "Illness",
+    ...         "label": {"name": "ill", "classes": ["no", "yes"]},
+    ...         "features": [{"name": "smokes", "kind": "categorical", "values": ["no", "yes"], "missing": False}],
+    ...         "privacy": {"epsilon": 1, "discrete": "de"},
+    ...     }
+    ... )
+    >>> tally = Tally(campaign)
+    >>> tally.add(0, 1000, np.array([600, 400]))
+    >>> found = estimate(campaign, tally)
+    >>> found[0].cells.value.round(3).tolist()  # P(no) and P(yes)
+    [0.716, 0.284]
+    """
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,
@@ -231,10 +250,10 @@ class Estimates(CampaignEstimates):
 
 
 def _about(one: QuestionEstimate) -> dict[str, Any]:
-    question, mechanism = one.question, one.question.mechanism.name
+    question = one.question
     other = {"other": question.other} if question.kind == JOINT else {}
-    head = {"question": question.index, "kind": question.kind, "feature": question.feature, **other}
-    return head | {"mechanism": mechanism, "n": one.n}
+    about = {"question": question.index, "kind": question.kind, "feature": question.feature, **other}
+    return about | {"mechanism": question.mechanism.name, "n": one.n}
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:

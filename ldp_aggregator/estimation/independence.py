@@ -240,8 +240,10 @@ def _score_of_sums(
         cells = pool(answers.estimates)
         mean = float(np.clip(cells.value.sum(), -1.0, 1.0))
         reports = sum(one.n for one in answers.estimates)
-        # The records' part of the covariance, - S S' / n, is in the direction of P(class), which is free.
-        variance = cells.variance + (mean * classes) ** 2 / reports * (not _draws(answers))
+        # The records' part of the covariance, - S S' / n, is in the direction of P(class), which is free. There is none
+        # if a report is about one class that it drew: then different devices tell two classes.
+        draws = analysis_of(answers.estimates[0].question.mechanism).cell_share < 1
+        variance = cells.variance + (mean * classes) ** 2 / reports * (not draws)
         weights = 1 / variance
         across = weights * classes
         projected = np.diag(weights) - np.outer(across, across) / (across @ classes)
@@ -258,11 +260,6 @@ def _score_of_sums(
     inner = np.eye(size) + root.T @ gain @ root
     square -= float(pull @ root @ np.linalg.solve(inner, root.T @ pull))
     return Score(square, shared)
-
-
-def _draws(answers: Answers) -> bool:
-    """True if a report is about one class that it drew, so that two classes are told by different devices."""
-    return analysis_of(answers.estimates[0].question.mechanism).cell_share < 1
 
 
 def _covariance_of_classes(telling: Sequence[QuestionEstimate], classes: Array) -> Array:

@@ -33,14 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.cells import Array
-from ldp_aggregator.estimation.effects import (
-    OWN,
-    SCALES,
-    USUAL,
-    gains,
-    ordered_factor,
-    scale_logarithms,
-)
+from ldp_aggregator.estimation.effects import OWN, SCALES, USUAL, gains, ordered_factor, scale_logarithms
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.evidence import (
     PSEUDO_REPORTS,

@@ -1,11 +1,11 @@
 """Predict what to expect of a model, as far as its own reports can tell; only an evaluation round knows more.
 
-Nothing in the reports says how features go together. Told are numbers with a meaning of their own:
+No report says how features depend on each other. The model therefore carries these figures:
 
 * whether the features tell anything of the class (:mod:`ldp_aggregator.estimation.independence`), and enough of it to
   say another class than the most frequent one now and then;
-* what the best feature alone reaches, without the winner's curse: chosen by one half of what is known, told by the
-  other. Halves are made of sums by adding and subtracting noise of the known covariance: E + W and E - W are
+* what the best feature alone reaches, without the winner's curse: one half of the evidence chooses it, the other
+  half measures it. Halves are made of sums by adding and subtracting noise of the known covariance: E + W and E - W are
   independent (Leiner et al., Data fission, 2023);
 * what the model would reach if its features were independent given the class, as Naive Bayes takes them to be: the
   mean over populations that the reports leave possible;
@@ -27,14 +27,7 @@ from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.evidence import (
-    Statistics,
-    believed_classes,
-    contrasts,
-    product,
-    times,
-    told_of_classes,
-)
+from ldp_aggregator.estimation.evidence import Statistics, believed_classes, contrasts, product, times, told_of_classes
 from ldp_aggregator.estimation.independence import p_value
 from ldp_aggregator.estimation.posterior import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -244,7 +237,7 @@ def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.r
 
 
 def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | None:
-    """The accuracy of the best discrete feature alone; None if nothing is told of any."""
+    """Accuracy of the best discrete feature alone; None if no report is about any."""
     names, halves = [], []
     for group, its in learned.posterior.groups:
         evidence = group.evidence(its.and_missing((its.groups * its.joint[:, None, :]).reshape(len(group.names), -1)))
@@ -276,11 +269,11 @@ def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
 def _halves(
     believed: FeaturePosterior, evidence: Statistics, classes: Array, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
-    """Return of the rules that the halves of what is told of features choose the accuracy that they promise, the one
-    that the other halves tell, unbiased, and the variance of telling it from both; shape (features, halves).
+    """Accuracies of the rules that half of a feature's evidence chooses, each of shape (features, halves): the one that
+    this half promises, the one that the other half tells, unbiased, and the variance of what both halves tell.
 
-    A half believes what it is told as all of it is believed. Nothing else that was told of the feature has a voice in
-    what is chosen, or the other half would. P(class) is ``classes``, shape (features, k).
+    A half is decoded as the whole evidence is. Nothing else that is known of the feature takes part in the choice, or
+    the other half would. P(class) is ``classes``, shape (features, k).
     """
     features, cells = evidence.linear.shape
     k = classes.shape[-1]

@@ -117,17 +117,8 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
     # A class's sum is a part of the mean, too: the two do not vary apart.
     unsure = variances[:, seen] * (1 / shares**2 - 2 / (shares * whole)) + variances.sum(axis=1)[:, None] / whole**2
     between = (offsets * weights) @ offsets.T - np.diag(unsure @ weights)
-    return InputMoments(
-        features,
-        mean,
-        covariance,
-        between,
-        int(seen.sum()),
-        noise,
-        campaign.id,
-        campaign.study,
-        campaign.privacy.epsilon,
-    )
+    private = campaign.id, campaign.study, campaign.privacy.epsilon
+    return InputMoments(features, mean, covariance, between, int(seen.sum()), noise, *private)
 
 
 def fit_projection(

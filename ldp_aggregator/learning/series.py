@@ -60,7 +60,7 @@ _VAGUE: Final = 1e4
 _JUMP: Final = 0.35
 """The prior probability of a jump before any of the windows."""
 _TREND: Final = 0.6
-"""That of a trend over all of them."""
+"""The prior probability of a trend over all windows."""
 _CAUTION: Final = 0.4
 """The power that a cell's own likelihood is taken to."""
 _OWN: Final = 2.5

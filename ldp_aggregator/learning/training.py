@@ -1,4 +1,4 @@
-"""From tallies to a Naive Bayes model, in steps: what was told, what is believed, the tables, and what is said of them.
+"""Train Naive Bayes from tallies: estimates, posterior, tables, and the model's own figures.
 
 ``docs/accuracy.md`` explains each step, and :mod:`ldp_aggregator.learning.expected_accuracy` what to expect of a model.
 

@@ -1,4 +1,4 @@
-"""All that the aggregator knows of mechanisms: payloads on arrays, laws, bounds, lies, simulation, in one table.
+"""Knowledge of the aggregator about mechanisms: payloads on arrays, laws, bounds, lies, simulation, in one table.
 
 The largest likelihood ratio of a mechanism is enumerated from the definitions, item by item and output by output. That
 shares no formula with the closed forms that mechanisms prove, and must agree with them.

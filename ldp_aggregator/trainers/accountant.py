@@ -20,11 +20,23 @@ class BudgetError(LdpError, ValueError):
 
 
 class Accountant:
-    """Keeps to one epsilon: :meth:`spend` is asked before the noise is drawn and refuses what is too much.
+    """Budget of one epsilon: :meth:`spend` is called before noise is drawn, and refuses more than is left.
 
     Trainers that are given the same one share its epsilon: each books its whole fit here before it draws anything.
     Copies are the thing itself, as ``sklearn.base.clone`` and cross-validation make many. In another process nobody
     could tell what is spent here, so what arrives there has nothing left.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> budget = Accountant(1.0)
+    >>> budget.spend("count", Fraction(1, 4))
+    Fraction(1, 4)
+    >>> budget.remaining
+    Fraction(3, 4)
+    >>> budget.spend("mean", Fraction(1))
+    Traceback (most recent call last):
+    ldp_aggregator.trainers.accountant.BudgetError: mean: needs epsilon 1, but 0.75 of 1 is left
     """
 
     def __init__(self, epsilon: float) -> None:

@@ -151,7 +151,7 @@ class PushSumNode:
         self._keep()
 
     def take_back(self, number: int) -> None:
-        """Give up a push that nobody answered: its half is held here again, and in doubt."""
+        """Abandon a push that nobody answered: its half belongs to this node again, and is in doubt."""
         self.doubted[number] = self.open.pop(number)
         self._add(self.doubted[number], 1)
 

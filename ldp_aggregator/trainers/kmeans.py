@@ -137,7 +137,19 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     cluster_centers_
         In the features' own units, shape (n_clusters, d).
     guarantee_, budget_
-        What the fit promises, and what it spent on what.
+        Guarantee of the fit, and the epsilon that each query spent.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = {
+    ...     "label": {"name": "ill", "classes": ["no", "yes"]},
+    ...     "features": [{"name": "age", "kind": "continuous", "low": 0, "high": 100, "missing": False}],
+    ... }
+    >>> table = pd.DataFrame({"age": [30] * 5000 + [70] * 5000})
+    >>> fitted = PrivateKMeans(schema, n_clusters=2, epsilon=10.0).fit(table)
+    >>> sorted(fitted.cluster_centers_.round().ravel().tolist())
+    [30.0, 70.0]
     """
 
     def __init__(

@@ -173,6 +173,20 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
         with BudgetError beyond the total.
     random_state
         None takes the operating system's CSPRNG. A seed repeats, and warns: its output is not for release.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = {
+    ...     "label": {"name": "ill", "classes": ["no", "yes"]},
+    ...     "features": [{"name": "age", "kind": "continuous", "low": 0, "high": 100, "missing": False}],
+    ... }
+    >>> table = pd.DataFrame({"age": [30] * 5000 + [70] * 5000})
+    >>> model = SufficientStatisticsNB(schema, epsilon=1.0).fit(table, ["no"] * 5000 + ["yes"] * 5000)
+    >>> model.predict(pd.DataFrame({"age": [25, 75]})).tolist()
+    ['no', 'yes']
+    >>> model.guarantee_.epsilon
+    1.0
     """
 
     def __init__(

@@ -130,6 +130,18 @@ class GlobalSensitivityNB(MomentTrainer):
     sensitivity; ``relation="replace"`` asks means and variances with the public class sizes. Parameters and attributes
     as in :class:`~ldp_aggregator.trainers.SufficientStatisticsNB`, and ``variant="published"`` for the paper's own
     algorithm, whose true guarantee is in ``guarantee_`` (its ``relation`` is always ``replace``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = {
+    ...     "label": {"name": "ill", "classes": ["no", "yes"]},
+    ...     "features": [{"name": "age", "kind": "continuous", "low": 0, "high": 100, "missing": False}],
+    ... }
+    >>> table = pd.DataFrame({"age": [30] * 5000 + [70] * 5000})
+    >>> model = GlobalSensitivityNB(schema, epsilon=1.0, relation="replace")
+    >>> model.fit(table, ["no"] * 5000 + ["yes"] * 5000).predict(pd.DataFrame({"age": [25, 75]})).tolist()
+    ['no', 'yes']
     """
 
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:

@@ -139,7 +139,7 @@ def release(value: Fraction, sensitivity: Fraction, epsilon: Fraction, coins: Co
 
 
 def _magnitudes(rounded: Fraction, tries: int, coins: Coins) -> tuple[Flags, Integers]:
-    """Which of so many tries succeed, and the geometric draws of those (Algorithm 2 up to the sign)."""
+    """Success of each of so many tries, and the geometric draws of the successful ones (Algorithm 2 up to the sign)."""
     numerator, denominator = rounded.numerator, rounded.denominator
     offset = below(np.full(tries, numerator, dtype=np.uint64), coins)
     succeeded = _bernoulli_exp(offset, numerator, coins)

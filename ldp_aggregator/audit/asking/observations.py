@@ -107,7 +107,7 @@ class Seen:
         return tuple(self.tables[number] for number in order[: max(1, int((blocks <= _MOST_BLOCKS).sum()))])
 
     def rows_of(self, person: int) -> list[Numbers]:
-        """Where a person's answers are in each of the tables."""
+        """Places of a person's answers in each of the tables."""
         return [np.asarray(rows[person]) for rows in self._rows]
 
     @cached_property

@@ -166,7 +166,7 @@ def _words(rows: Bytes, chooses: Flags) -> Iterator[Named]:
 
 
 def _cut(numbers: Numbers, chooses: Flags) -> Numbers:
-    """Which of 32 ranges, more of them in the tails. The cuts come from all people's reports together."""
+    """Range of each number among 32, more of them in the tails; the cuts come from all people's reports together."""
     if not chooses.any():
         return np.zeros(len(numbers), dtype=np.int64)
     tails = np.array([1e-4, 1e-3, 1e-2])
