@@ -397,8 +397,8 @@ def clue(removed: float) -> str:
 def _clue(facts: Facts) -> str:
     if facts.top is None:
         return ""
-    _, gain, removed = facts.top
-    return f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits(gain)})."
+    _, told, removed = facts.top
+    return f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits(told)})."
 
 
 LEARNED: Final[Sequence[Rule[Facts]]] = (
