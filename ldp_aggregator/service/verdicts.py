@@ -397,8 +397,9 @@ def clue(removed: float) -> str:
 def _clue(facts: Facts) -> str:
     if facts.top is None:
         return ""
-    _, told, removed = facts.top
-    return f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits(told)})."
+    _, gained, removed = facts.top
+    of_all = f"{whole_percent(removed)} of the uncertainty ({bits(gained)})"
+    return f"{clue(removed).capitalize()}: knowing it removes {of_all}."
 
 
 LEARNED: Final[Sequence[Rule[Facts]]] = (
