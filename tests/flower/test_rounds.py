@@ -76,7 +76,7 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
     }
     grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, seconds=3.0, output=None))
     assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 2, 3)))
-    told = "\n".join(collection.told())
+    told = "\n".join(collection.problem_lines())
     for line in (
         "node 10: no answer",
         "node 11: failed (<class 'RuntimeError'>:<out of  [31mmemory x",
@@ -92,8 +92,8 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         "node 22: refused, not-ready: a  [2Jclear",
     ):
         assert line in told
-    assert len(collection.told()) == 12
-    assert max(map(len, collection.told())) < 400
+    assert len(collection.problem_lines()) == 12
+    assert max(map(len, collection.problem_lines())) < 400
     with pytest.raises(ValueError, match="3 nodes sent a share, 4 are needed; node 10: no answer; node 11: fail"):
         collection.model(least_nodes=4)
     asked = {name: grid.asked.count(name) for name in apps}
@@ -114,7 +114,7 @@ def test_a_node_that_is_late_is_asked_again_and_answers_the_same(tmp_path):
     assert len(calls) == 3
     assert len(set(calls)) == 1
     assert collection.model(least_nodes=5).to_json() == model_of(shares_on_disk(tmp_path, range(1, 6)))
-    assert collection.told() == []
+    assert collection.problem_lines() == []
 
 
 def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
@@ -144,7 +144,7 @@ def test_a_node_that_drops_out_inside_the_round_is_told_of_and_the_others_make_t
 
     settings = RoundSettings(nodes=nodes, least_nodes=1, seconds=10.0, output=None)
     collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=sleep)
-    assert collection.told() == ["node 2: no answer"]
+    assert collection.problem_lines() == ["node 2: no answer"]
     answered = {"1": 1, "3": 3} if waited else {"1": 1}
     expected = shares_on_disk(tmp_path, answered.values())
     assert collection.model(least_nodes=1).to_json() == model_of(expected)
@@ -153,7 +153,7 @@ def test_a_node_that_drops_out_inside_the_round_is_told_of_and_the_others_make_t
 
 def test_one_node_under_two_names_or_twice_counts_once_and_a_new_share_is_counted_against_it(tmp_path):
     _, collection = run({name: honest(tmp_path, seed) for name, seed in ((1, 1), (2, 1), (3, 3), (4, 4))})
-    assert collection.told() == ["node 2: sent the share that node 1 sent"]
+    assert collection.problem_lines() == ["node 2: sent the share that node 1 sent"]
     assert collection.model(least_nodes=3).to_json() == model_of(shares_on_disk(tmp_path, (1, 3, 4)))
     first, other = shares_on_disk(tmp_path, (1, 2)).values()
     collection = Collection(CAMPAIGN)

@@ -54,7 +54,7 @@ def main(folder, nodes):
             time.sleep(0.2)
         clock, settings = FakeClock(), RoundSettings(nodes, 1, 1000.0, None)  # Time for three rounds of queries.
         collection = collect(grid, CAMPAIGN, settings, clock=clock.monotonic, sleep=lambda _: clock.sleep(400))
-        told = {"told": collection.told(), "model": collection.state.model(groups=1).to_json()}
+        told = {"told": collection.problem_lines(), "model": collection.state.model(groups=1).to_json()}
         (folder / "told.json").write_text(json.dumps(told))
 
     config = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": 2}}
