@@ -14,7 +14,7 @@ from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.power import Floor
 from ldp_aggregator.audit.repeats import Alike
 from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
-from ldp_aggregator.audit.verdict import Audit, Finding, _ask, _bounded, _stated, _told, audit, markdown
+from ldp_aggregator.audit.verdict import Audit, Finding, _ask, _bounded, _stated, _first_of_each, audit, markdown
 from ldp_protocols import Campaign
 
 SEEN = Event("e", WHOLE, 1.0, (0,), None, None, 60, 100, 20, 100)
@@ -112,10 +112,12 @@ def test_each_place_where_answers_may_be_alike_has_its_part_of_the_probability_t
 
 
 def test_of_many_findings_of_one_kind_two_are_told_and_the_rest_counted():
-    told = [(one.code, one.text) for one in _told([Finding("a", "1"), *[Finding("b", str(n)) for n in range(5)]])]
+    told = [
+        (one.code, one.text) for one in _first_of_each([Finding("a", "1"), *[Finding("b", str(n)) for n in range(5)]])
+    ]
     assert told == [("a", "1"), ("b", "0"), ("b", "1"), ("b", "and 3 further findings of this kind")]
     three = [Finding("a", str(n)) for n in range(3)]
-    assert [one.text for one in _told(three)] == ["0", "1", "and 1 further findings of this kind"]
+    assert [one.text for one in _first_of_each(three)] == ["0", "1", "and 1 further findings of this kind"]
 
 
 def test_a_report_names_every_check_and_no_text_of_the_client_breaks_its_tables():
