@@ -135,20 +135,20 @@ class Layout:
 @lru_cache(maxsize=MOST_LAYOUTS)
 def layout_of(key: ById) -> Layout:
     """Laid out once for as long as a process is busy with few campaigns."""
-    asked = [analysis_of(question.mechanism) for question in key.campaign.counted]
-    kinds = tuple(dict.fromkeys(type(analysis) for analysis in asked))
-    width = np.array([analysis.mechanism.width for analysis in asked], dtype=np.int64)
+    analyses = [analysis_of(question.mechanism) for question in key.campaign.counted]
+    kinds = tuple(dict.fromkeys(type(analysis) for analysis in analyses))
+    width = np.array([analysis.mechanism.width for analysis in analyses], dtype=np.int64)
     words = -(-width // WORD_BYTES)
-    limits = np.zeros((max(len(analysis.limits) for analysis in asked), len(asked)), dtype=np.int64)
-    for place, analysis in enumerate(asked):
+    limits = np.zeros((max(len(analysis.limits) for analysis in analyses), len(analyses)), dtype=np.int64)
+    for place, analysis in enumerate(analyses):
         limits[: len(analysis.limits), place] = analysis.limits
     return Layout(
         kinds=kinds,
-        kind=np.array([kinds.index(type(analysis)) for analysis in asked], dtype=np.int64),
+        kind=np.array([kinds.index(type(analysis)) for analysis in analyses], dtype=np.int64),
         width=width,
         words=words,
         size=np.ceil(np.log2(words) / 2).astype(np.int64),  # Up to 1, 4, 16, 64, ... words.
-        cells=np.array([analysis.cells for analysis in asked], dtype=np.int64),
+        cells=np.array([analysis.cells for analysis in analyses], dtype=np.int64),
         limits=limits,
     )
 
@@ -192,10 +192,10 @@ class Sheet:
         if not len(questions):
             return {}
         starts = starts_of(questions)
-        asked = questions[starts]
-        totals = self.analysis.sums(rows, starts, self.layout.cells[asked], self._limits(questions))
+        asking = questions[starts]
+        totals = self.analysis.sums(rows, starts, self.layout.cells[asking], self._limits(questions))
         numbers = np.diff(starts, append=len(questions)).tolist()
-        return {question: (n, total) for question, n, total in zip(asked.tolist(), numbers, totals, strict=True)}
+        return {question: (n, total) for question, n, total in zip(asking.tolist(), numbers, totals, strict=True)}
 
 
 def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sheet]:
@@ -221,9 +221,9 @@ def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sh
     found = []
     for kind in sorted(set(kinds.tolist())):
         places = np.flatnonzero(kinds == kind)
-        asked, chosen = questions[places], widths[places]
-        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[asked].max()))
-        found.append(Sheet(layout, places, asked, rows))
+        numbers, chosen = questions[places], widths[places]
+        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[numbers].max()))
+        found.append(Sheet(layout, places, numbers, rows))
     return found
 
 

@@ -87,8 +87,8 @@ class Tally:
 
     def window(self, window: int) -> Tally:
         """The tally of one window of a series, as of a campaign that has no others; it shares the arrays."""
-        asked = len(self.campaign.questions)
-        its = slice(window * asked, (window + 1) * asked)
+        questions = len(self.campaign.questions)
+        its = slice(window * questions, (window + 1) * questions)
         return Tally(self.campaign.one_window, self.n[its], self.counts[its])
 
     @property

@@ -93,8 +93,8 @@ def _issue(options: argparse.Namespace) -> None:
         named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
             _compare(document, named | {"tokens": options.tokens})
-        told = ", ".join(f'{name} = "{key}"' for name, key in named.items())
-        say(f'issuer = {{ name = "YOUR.HOST", {told}, tokens = {options.tokens} }}')
+        lines = ", ".join(f'{name} = "{key}"' for name, key in named.items())
+        say(f'issuer = {{ name = "YOUR.HOST", {lines}, tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import Service, serve
@@ -118,8 +118,8 @@ def _compare(path: Path, served: Mapping[str, Any]) -> None:
     if [named.get(one) for one in ("key", "relay_key")] != [served.get(one) for one in ("key", "relay_key")]:
         raise LdpError("other-key", f"{path}: the campaign's issuer has another key, or it has none")
     if named["tokens"] != served["tokens"]:
-        told = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
-        raise LdpError("other-tokens", told)
+        text = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
+        raise LdpError("other-tokens", text)
 
 
 def main() -> int:

@@ -118,19 +118,19 @@ class TokenIssuer:
             self._make_private()
             with self._transaction() as database:
                 if any(name not in ("signed", "epochs") for (name,) in database.execute(_NAMES)):
-                    told = f"{people} is a database of another program; --people takes a file of its own"
-                    raise LdpError("bad-people", told)
+                    text = f"{people} is a database of another program; --people takes a file of its own"
+                    raise LdpError("bad-people", text)
                 for table in _TABLES:
                     database.execute(table)
                 database.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?)", (self._key_id, tokens))
-                ((kept,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
+                ((promised,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
         except LdpError as error:
             if error.__cause__ is None:
                 raise
             raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
-        if kept != tokens:
-            told = f"{people} was begun with {kept} tokens for each person, not {tokens}; a new key begins anew"
-            raise LdpError("other-tokens", told)
+        if promised != tokens:
+            text = f"{people} was begun with {promised} tokens for each person, not {tokens}; a new key begins anew"
+            raise LdpError("other-tokens", text)
         self._for_relays = None if relay_key is None else TokenIssuer(relay_key, people, tokens)
         self.public_keys = tuple(public_key(one) for one in (key, relay_key) if one is not None)
         if relay_key is not None:
@@ -161,12 +161,12 @@ class TokenIssuer:
 
     def _count(self, person: bytes, request: bytes) -> None:
         with self._transaction() as database:
-            known = database.execute(
+            signed = database.execute(
                 "SELECT request FROM signed WHERE key = ? AND person = ?", (self._key_id, person)
             ).fetchall()
-            if (request,) in known:
+            if (request,) in signed:
                 return
-            if len(known) >= self._tokens:
+            if len(signed) >= self._tokens:
                 raise LdpError("tokens-spent", f"this person has had {self._tokens} of {self._tokens} tokens")
             database.execute("INSERT INTO signed VALUES (?, ?, ?)", (self._key_id, person, request))
 
@@ -202,8 +202,8 @@ def canonical_name(person: str) -> str:
     """The one form of a name: who logs in as Dave and as DAVE is one person. Raises LdpError for what is no name."""
     name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person.strip()).casefold())
     if not name or len(person) > LONGEST_NAME or not name.isprintable():
-        told = f"a person's name is 1 to {LONGEST_NAME} printable characters, in UTF-8"
-        raise LdpError("malformed-person", told)
+        text = f"a person's name is 1 to {LONGEST_NAME} printable characters, in UTF-8"
+        raise LdpError("malformed-person", text)
     return name
 
 

@@ -53,12 +53,12 @@ class RefusedError(LdpError):
         self.headers = {**(headers or {}), **({"Retry-After": str(GATEWAY_RETRY_AFTER)} if again else {})}
 
     def document(self) -> bytes:
-        told = {"type": "about:blank", "status": self.status, "code": self.code}
-        return json.dumps(told | ({"detail": self.detail} if self.detail else {})).encode("ascii")
+        members = {"type": "about:blank", "status": self.status, "code": self.code}
+        return json.dumps(members | ({"detail": self.detail} if self.detail else {})).encode("ascii")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A request that is all there: the groups of its route's path, its headers, its body, seconds to answer it in."""
 
     groups: Sequence[str]
@@ -68,7 +68,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class Answer:
     """An answer."""
 
     status: int
@@ -84,7 +84,7 @@ class Route:
 
     method: str
     path: str
-    answer: Callable[[Asked], Told]
+    answer: Callable[[Request], Answer]
     media_type: str = ""
     longest: int = 0
     check: Callable[[Message[str, str]], None] | None = None
@@ -267,11 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
             if body is None:
                 return
             self.server.heard(self.connection)
-            told = route.answer(Asked(groups, self.headers, body, self._left() / 2))
+            answer = route.answer(Request(groups, self.headers, body, self._left() / 2))
         except RefusedError as refusal:
             self._refuse(refusal, path)
         else:
-            self._answer(told, path)
+            self._answer(answer, path)
 
     def _route(self) -> tuple[Route, Sequence[str]]:
         found = [(route, match) for path, route in self.server.routes if (match := path.fullmatch(self.path))]
@@ -308,22 +308,24 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no request, in words of ours; nothing of it is repeated."""
-        status, told = _NO_REQUEST.get(code, (400, "malformed-request"))
-        self._refuse(RefusedError(status, told), "none")
+        status, problem = _NO_REQUEST.get(code, (400, "malformed-request"))
+        self._refuse(RefusedError(status, problem), "none")
 
     def _refuse(self, refusal: RefusedError, path: str) -> None:
         self.server.counts.refuse(refusal.code)
-        self._answer(Told(refusal.status, refusal.document(), {"Content-Type": PROBLEM_TYPE, **refusal.headers}), path)
+        self._answer(
+            Answer(refusal.status, refusal.document(), {"Content-Type": PROBLEM_TYPE, **refusal.headers}), path
+        )
 
-    def _answer(self, told: Told, path: str) -> None:
+    def _answer(self, answer: Answer, path: str) -> None:
         self.connection.settimeout(max(0.001, self._left()))
-        self.send_response(told.status)
-        for name, value in {"Content-Type": JSON, "Connection": "close", **told.headers}.items():
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": JSON, "Connection": "close", **answer.headers}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(told.body)))
+        self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        self.wfile.write(told.body)
-        self.server.counts.count(path, self.command or "none", told.status)
+        self.wfile.write(answer.body)
+        self.server.counts.count(path, self.command or "none", answer.status)
 
     def _left(self) -> float:
         return self._until - time.monotonic()

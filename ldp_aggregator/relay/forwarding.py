@@ -184,27 +184,27 @@ class Relay:
                 # Somebody else asks for it, and has no answer yet.
                 raise TransportError("timeout")
             try:
-                known, at = self._handed.get(name, (None, 0.0))
+                answer, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
-                if known is None or now - at >= MODEL_AGE:
+                if answer is None or now - at >= MODEL_AGE:
                     try:
-                        known = fetch()
+                        answer = fetch()
                     except TransportError as error:
                         if error.status != 404:
                             raise
-                        known = error
-                    self._handed[name] = known, now
-                if isinstance(known, TransportError):
-                    raise known.with_traceback(None)
-                return known
+                        answer = error
+                    self._handed[name] = answer, now
+                if isinstance(answer, TransportError):
+                    raise answer.with_traceback(None)
+                return answer
             finally:
                 self._asking.release()
 
-    def collect(self, upload: bytes, shown: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
+    def collect(self, upload: bytes, authorization: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer ``shown``
-        is the upload's header ``Authorization``; a token that was admitted before is a success, too. Raises
+        A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer
+        ``authorization`` is the upload's header; a token that was admitted before is a success, too. Raises
         DocumentError (NotAdmittedError without a token) or StorageError, and what :meth:`campaign` raises; nothing of
         the upload is then kept.
         """
@@ -214,7 +214,7 @@ class Relay:
                 raise DocumentError("not-sealed", "answers to a campaign with a crowd are sealed, and taken at /ohttp")
             reports, refused = _read_reports(upload, campaign)
             if campaign.issuer is not None:
-                self._keep(_answer(campaign, upload, reports, shown), timeout)
+                self._keep(_answer(campaign, upload, reports, authorization), timeout)
                 return refused
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
@@ -222,23 +222,23 @@ class Relay:
                 for report in reports:
                     name = self._queue_of(report, campaign)
                     mixer = self._mixer(name)
-                    known = fresh.get(report.id) or mixer.pool.find(transaction, report.id)
-                    known = known or mixer.outbox.find(transaction, report.id)
-                    if known is None:
+                    duplicate = fresh.get(report.id) or mixer.pool.find(transaction, report.id)
+                    duplicate = duplicate or mixer.outbox.find(transaction, report.id)
+                    if duplicate is None:
                         fresh[report.id] = report
                         queues.setdefault(name, []).append(report)
                 self._check_room(transaction, fresh.values())
-                for name, kept in queues.items():
+                for name, waiting in queues.items():
                     mixer = self._mixer(name)
                     mixer.outbox.pad(transaction, campaign.upload_bytes)
-                    mixer.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
+                    mixer.pool.put(transaction, waiting, _of_groups(waiting, campaign), self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
 
-    def collect_sealed(self, sealed: bytes, shown: str | None = None, *, timeout: float = 30.0) -> None:
+    def collect_sealed(self, sealed: bytes, token: str | None = None, *, timeout: float = 30.0) -> None:
         """Keep an upload that is sealed to the campaign's gateway, durably, and unread. The same bytes are kept once; a
-        device that tries again has sealed anew: where the issuer signs for relays, ``shown`` is the token beside it,
+        device that tries again has sealed anew: where the issuer signs for relays, ``token`` is the token beside it,
         and one that was admitted before is a success of which nothing is kept; else the aggregator counts it once.
 
         Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway
@@ -247,7 +247,7 @@ class Relay:
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
             report = sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths))
-            self._keep(Arrival(report, sealed_name(len(sealed)), admitted_sealed(campaign, shown)), timeout)
+            self._keep(Arrival(report, sealed_name(len(sealed)), admitted_sealed(campaign, token)), timeout)
 
     def _keep(self, arrival: Arrival, timeout: float) -> None:
         self._arrivals.keep(arrival, timeout)
@@ -261,7 +261,7 @@ class Relay:
                 return False
             try:
                 with self._storage.transaction(write=False) as transaction:
-                    return not any(mixer.held(transaction)[0] for mixer in self._mixers(transaction))
+                    return not any(mixer.load(transaction)[0] for mixer in self._mixers(transaction))
             except LdpError:
                 return False
 
@@ -319,8 +319,8 @@ class Relay:
 
     def _room(self, transaction: Transaction) -> tuple[int, int]:
         """How many reports more may be kept, and how many bytes."""
-        held = [mixer.held(transaction) for mixer in self._mixers(transaction)]
-        count, size = sum(reports for reports, _ in held), sum(size for _, size in held)
+        sizes = [mixer.load(transaction) for mixer in self._mixers(transaction)]
+        count, size = sum(reports for reports, _ in sizes), sum(size for _, size in sizes)
         return self._most[0] - count, self._most[1] - size
 
     def _keep_whole(self, arrivals: Sequence[Arrival]) -> None:
@@ -331,7 +331,7 @@ class Relay:
                 mixer, token = self._mixer(arrival.name), arrival.admitted
                 if token is not None and was_admitted(transaction, token):
                     continue
-                if any(held.find(transaction, arrival.report.id) for held in (mixer.pool, mixer.outbox)):
+                if any(queue.find(transaction, arrival.report.id) for queue in (mixer.pool, mixer.outbox)):
                     continue
                 count, size = count - 1, size - size_of(arrival.report)
                 if count < 0 or size < 0:
@@ -369,7 +369,7 @@ class Relay:
         rule = self.rule()
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)
-            done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.held(transaction))]
+            done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.load(transaction))]
         for mixer in done:
             with self._storage.transaction(write=True) as transaction:
                 mixer.forget(transaction)
@@ -438,14 +438,14 @@ def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
             yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
 
 
-def _answer(campaign: Campaign, upload: bytes, reports: Sequence[Report], shown: str | None) -> Arrival:
+def _answer(campaign: Campaign, upload: bytes, reports: Sequence[Report], authorization: str | None) -> Arrival:
     """An answer with its token, as it is queued. Raises DocumentError for what is none of one device."""
     if len(upload) != campaign.upload_bytes:
         raise DocumentError("wrong-length", f"an upload to this campaign has {campaign.upload_bytes} bytes")
     windows = {report.question // len(campaign.questions) for report in reports}
     if len(windows) != 1 or max(_of_groups(reports, campaign)) > 1:
         raise DocumentError("too-many-reports", "a token is of one answer: one report to each group, of one window")
-    key, token = admitted_answer(campaign, shown, [report.id for report in reports])
+    key, token = admitted_answer(campaign, authorization, [report.id for report in reports])
     return Arrival(whole_report(token + upload), shown_name(windows.pop()), key)
 
 

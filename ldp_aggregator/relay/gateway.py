@@ -12,7 +12,7 @@ from email.message import Message
 from functools import partial
 from typing import Any, Final
 
-from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Asked, Counts, Door, RefusedError, Route, Told
+from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Answer, Counts, Door, RefusedError, Request, Route
 from ldp_aggregator.relay.forwarding import Relay
 from ldp_aggregator.relay.people import NotAdmittedError
 from ldp_client.errors import TransportError
@@ -52,7 +52,7 @@ def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Rou
 def watching_routes(relay: Relay, counts: Counts) -> tuple[Route, ...]:
     """The routes for who watches it; ``counts`` are those of the door for devices."""
     return (
-        Route("GET", "/healthz", lambda _: Told(200, b'{"status": "ok"}')),
+        Route("GET", "/healthz", lambda _: Answer(200, b'{"status": "ok"}')),
         Route("GET", "/readyz", partial(_readiness, relay)),
         Route("GET", "/metrics", partial(_metrics, relay, counts)),
     )
@@ -89,17 +89,19 @@ async def _ask(admission: Admission, campaign_id: str, headers: Any) -> bool:
     return await admission(campaign_id, headers)
 
 
-def _collect(relay: Relay, asked: Asked) -> Told:
-    refused = _kept(partial(relay.collect, asked.body, asked.headers.get("Authorization"), timeout=asked.patience))
-    return Told(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
+def _collect(relay: Relay, request: Request) -> Answer:
+    refused = _store(
+        partial(relay.collect, request.body, request.headers.get("Authorization"), timeout=request.patience)
+    )
+    return Answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
 
 
-def _collect_sealed(relay: Relay, asked: Asked) -> Told:
-    _kept(partial(relay.collect_sealed, asked.body, asked.headers.get(RELAY_HEADER), timeout=asked.patience))
-    return Told(202)
+def _collect_sealed(relay: Relay, request: Request) -> Answer:
+    _store(partial(relay.collect_sealed, request.body, request.headers.get(RELAY_HEADER), timeout=request.patience))
+    return Answer(202)
 
 
-def _kept(keep: Callable[[], Any]) -> Any:
+def _store(keep: Callable[[], Any]) -> Any:
     try:
         return keep()
     except NotAdmittedError as error:
@@ -110,21 +112,21 @@ def _kept(keep: Callable[[], Any]) -> Any:
         raise RefusedError(503, error.code, again=True) from None
 
 
-def _document(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.campaign(timeout=asked.patience).document))
+def _document(relay: Relay, request: Request) -> Answer:
+    return Answer(200, _handed(lambda: relay.campaign(timeout=request.patience).document))
 
 
-def _model(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.model(timeout=asked.patience), absent=("no-model",)))
+def _model(relay: Relay, request: Request) -> Answer:
+    return Answer(200, _handed(lambda: relay.model(timeout=request.patience), absent=("no-model",)))
 
 
-def _state(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.state(timeout=asked.patience)))
+def _state(relay: Relay, request: Request) -> Answer:
+    return Answer(200, _handed(lambda: relay.state(timeout=request.patience)))
 
 
-def _directory(relay: Relay, asked: Asked) -> Told:
-    (key,) = asked.groups
-    return Told(200, _handed(lambda: relay.directory(key, timeout=asked.patience), absent=None))
+def _directory(relay: Relay, request: Request) -> Answer:
+    (key,) = request.groups
+    return Answer(200, _handed(lambda: relay.directory(key, timeout=request.patience), absent=None))
 
 
 def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> bytes:
@@ -140,24 +142,24 @@ def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> by
         raise RefusedError(503, error.code, again=True) from None
 
 
-def _unknown(_: Asked) -> Told:
+def _unknown(_: Request) -> Answer:
     raise RefusedError(404, "unknown-campaign", "this relay is another campaign's")
 
 
-def _readiness(relay: Relay, asked: Asked) -> Told:
+def _readiness(relay: Relay, request: Request) -> Answer:
     """It has the campaign, and can keep what comes."""
     try:
-        relay.campaign(timeout=asked.patience)
-        if relay.room(timeout=asked.patience) > 0:
-            return Told(200, b'{"status": "ready"}')
+        relay.campaign(timeout=request.patience)
+        if relay.room(timeout=request.patience) > 0:
+            return Answer(200, b'{"status": "ready"}')
     except LdpError as error:
         raise RefusedError(503, error.code, again=True) from None
     raise RefusedError(503, "queue-full", again=True)
 
 
-def _metrics(relay: Relay, counts: Counts, asked: Asked) -> Told:
-    lines = [*_series(relay, counts, asked.patience), ""]
-    return Told(200, "\n".join(lines).encode("ascii"), {"Content-Type": EXPOSITION})
+def _metrics(relay: Relay, counts: Counts, request: Request) -> Answer:
+    lines = [*_series(relay, counts, request.patience), ""]
+    return Answer(200, "\n".join(lines).encode("ascii"), {"Content-Type": EXPOSITION})
 
 
 def _series(relay: Relay, counts: Counts, patience: float) -> Iterator[str]:

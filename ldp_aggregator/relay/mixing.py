@@ -204,14 +204,14 @@ class Mixer:
         vouched: int = 0 if stored is None else unpack(self._batch, stored)
         return vouched if vouched and all(self.outbox.find(transaction, identifier) for identifier in ids) else 0
 
-    def held(self, transaction: Transaction) -> tuple[int, int]:
+    def load(self, transaction: Transaction) -> tuple[int, int]:
         """Count what is kept, and its bytes."""
         waiting, leaving = self.pool.gathering(transaction), self.outbox.delivery(transaction)
         return sum(waiting.reports) + leaving.queued, waiting.size + leaving.queued_bytes
 
     def forget(self, transaction: Transaction) -> None:
         """Keep nothing further of what is empty: anybody may send sealed uploads of any length."""
-        if not any(self.held(transaction)):
+        if not any(self.load(transaction)):
             for key in (self._batch, f"delivery/{self.outbox.place.campaign_id}"):
                 transaction.delete(key)
 

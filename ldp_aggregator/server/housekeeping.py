@@ -50,11 +50,11 @@ async def keep(
                 await delete_once(store, metrics, timedelta(days=settings.keep_closed_days))
             states = await store.campaigns()
             # Every open campaign has as many ids as reports.
-            metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
+            metrics.gauges.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
             if gateway is not None:
-                metrics.told.note_missing_keys(await missing_keys(store, states, gateway, sealed))
+                metrics.gauges.note_missing_keys(await missing_keys(store, states, gateway, sealed))
             if settings is not None:
-                metrics.told.observed = await observed(store, settings)
+                metrics.gauges.observed = await observed(store, settings)
         except StoreError as error:
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
@@ -77,16 +77,16 @@ async def close_once(store: Store, metrics: Metrics) -> None:
         _note_failure(metrics, "campaign not closed", failure, campaign_id)
 
 
-async def delete_once(store: Store, metrics: Metrics, kept: timedelta) -> None:
+async def delete_once(store: Store, metrics: Metrics, age: timedelta) -> None:
     """Delete the campaigns that were closed longer ago than they are kept, as this process has seen for a day: what is
     deleted by a wrong clock would not come back.
     """
     moment = await store.moment()
     for state in await store.campaigns():
-        if state.life.closed is None or not moment.is_past(state.life.closed + kept):
+        if state.life.closed is None or not moment.is_past(state.life.closed + age):
             continue
         try:
-            async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
+            async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {age.days} days"):
                 await store.delete_campaign(state.id)
         except Exception as error:
             if isinstance(error, StoreError) and error.code in ABSENT:

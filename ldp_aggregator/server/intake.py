@@ -97,16 +97,16 @@ SEALED_PATH: Final = "/v1/ohttp"
 BATCH_HEADER: Final = "LDP-Relay-Batch"
 """With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
 LARGEST_BATCH: Final = 2**53
-MOST_TERMS: Final = 1024
+MOST_BOUNDS: Final = 1024
 
 
 @dataclass(slots=True)
 class Waiting:
     """An :class:`~ldp_aggregator.server.upload_queue.Upload` of which aiohttp's handler waits for the answer."""
 
-    terms: UploadBounds
+    bounds: UploadBounds
     body: bytes
-    shown: str | None = None
+    authorization: str | None = None
     answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     since: float = field(default_factory=time.perf_counter)
 
@@ -123,31 +123,31 @@ class Intake:
     """Everything about an upload but its bytes on the wire."""
 
     def __init__(
-        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, limits: Limits, kept: CampaignCache
+        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, limits: Limits, cache: CampaignCache
     ) -> None:
-        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, kept
+        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, cache
         self._limits = limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
-        self._known: dict[str, UploadBounds] = {}
+        self._bounds_of: dict[str, UploadBounds] = {}
 
-    def known_terms(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
+    def cached_bounds(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
         """Those of an upload of which nobody has to be asked: it shows nothing (``claims``: it does), or the token that
         its campaign's issuer signed.
         """
-        campaign = None if self._admission.checks else self._campaigns.known(campaign_id)
+        campaign = None if self._admission.checks else self._campaigns.cached(campaign_id)
         if campaign is None or campaign.privacy.crowd is not None:
             return None
         if campaign.issuer is None and (claims or not self.access.is_known_open(campaign_id)):
             return None
-        terms = self._known.get(campaign_id)
-        if terms is None or terms.campaign is not campaign:
-            if len(self._known) >= MOST_TERMS:
-                self._known.clear()
-            terms = self._known[campaign_id] = for_a_device(campaign, self._limits)
-        return terms
+        bounds = self._bounds_of.get(campaign_id)
+        if bounds is None or bounds.campaign is not campaign:
+            if len(self._bounds_of) >= MOST_BOUNDS:
+                self._bounds_of.clear()
+            bounds = self._bounds_of[campaign_id] = for_a_device(campaign, self._limits)
+        return bounds
 
-    async def terms(self, campaign_id: str, headers: Mapping[str, str], *, checked: bool = False) -> UploadBounds:
+    async def bounds(self, campaign_id: str, headers: Mapping[str, str], *, checked: bool = False) -> UploadBounds:
         """Decide what an upload with such headers may hold; ``checked``: the answer token of each report in it was.
         Raises ProblemError where it is not welcome, StoreError.
         """
@@ -180,21 +180,21 @@ class Intake:
             stranger = ProblemError("missing-token", headers=CHALLENGE)
         return for_a_device(campaign, self._limits, stranger)
 
-    def begin(self, terms: UploadBounds, length: int) -> None:
+    def begin(self, bounds: UploadBounds, length: int) -> None:
         """Before a body of such a length is read. Raises ProblemError."""
         if self.ingest.is_draining:
             raise retry_later("stopping")
-        if length > terms.bytes:
-            text = f"at most {terms.bytes} bytes are accepted, not {length}"
-            raise terms.stranger or ProblemError("body-too-large", text)
-        if not terms.is_relay:
-            self._admission.count(terms.campaign.id)
+        if length > bounds.bytes:
+            text = f"at most {bounds.bytes} bytes are accepted, not {length}"
+            raise bounds.stranger or ProblemError("body-too-large", text)
+        if not bounds.is_relay:
+            self._admission.count(bounds.campaign.id)
 
-    async def counted(self, terms: UploadBounds, body: bytes, shown: str | None) -> Outcome:
+    async def counted(self, bounds: UploadBounds, body: bytes, authorization: str | None) -> Outcome:
         """Queue an upload, with its header ``Authorization``, and wait. A caller that is cancelled cancels nothing but
         its waiting. Raises ProblemError.
         """
-        upload = Waiting(terms, body, shown)
+        upload = Waiting(bounds, body, authorization)
         self.ingest.take(upload)
         return await upload.answer
 

@@ -144,8 +144,8 @@ class Metrics(DoorMetrics):
         self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
         self.mutations = counter("ldp_mutations", "Campaigns made and closed, models published", ["kind"])
         self.store_errors = counter("ldp_store_errors", "Failures of the store; look at any")
-        self.told = Told()
-        self.registry.register(self.told)
+        self.gauges = ReportedGauges()
+        self.registry.register(self.gauges)
 
     def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
         """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
@@ -182,11 +182,11 @@ class Metrics(DoorMetrics):
             requests={(r, m, status): int(number) for (r, m, status), number in _numbers(self.requests, "_total")},
             refusals={code: int(number) for (code,), number in _numbers(self.refusals, "_total")},
             campaigns=campaigns,
-            failing=self.told.failing(),
-            keyless=self.told.keyless(),
-            told=self.told.values(),
+            failing=self.gauges.failing(),
+            keyless=self.gauges.keyless(),
+            told=self.gauges.values(),
             version=version("ldp-bayes"),
-            started=self.told.started,
+            started=self.gauges.started,
         )
 
 
@@ -204,7 +204,7 @@ def _number(instrument: Counter | Gauge | Histogram, suffix: str = "") -> float:
     return number
 
 
-class Told(Collector):
+class ReportedGauges(Collector):
     """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
 
     def __init__(self) -> None:
@@ -243,22 +243,22 @@ class Told(Collector):
 
     def values(self) -> Mapping[tuple[str, str], float]:
         """Each gauge of :data:`OBSERVED` now, by name and label."""
-        told = dict(self.observed)
-        told["ldp_time_seconds", ""] = time.time()
-        told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
-        told |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
-        told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
-        return told
+        values = dict(self.observed)
+        values["ldp_time_seconds", ""] = time.time()
+        values |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
+        values |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
+        values |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
+        return values
 
     def collect(self) -> Iterator[Metric]:
         """Asked by Prometheus' library at every scrape."""
         build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
         build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
         yield build
-        told = self.values()
+        values = self.values()
         for name, (text, label) in OBSERVED.items():
             family = GaugeMetricFamily(name, text, labels=[label] if label else [])
-            for (found, value), now in told.items():
+            for (found, value), now in values.items():
                 if found == name:
                     family.add_metric([value] if label else [], now)
             yield family

@@ -79,13 +79,13 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
     stop, hurry, leaving, hung_up = (asyncio.Event() for _ in range(4))
     loop = asyncio.get_running_loop()
 
-    def told(number: int) -> None:
+    def on_signal(number: int) -> None:
         if number == signal.SIGINT or stop.is_set():
             hurry.set()
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told, number)
+        loop.add_signal_handler(number, on_signal, number)
     raise_limit(settings.connections)
     loop.add_signal_handler(signal.SIGHUP, hung_up.set)
     async with running(settings, listeners, tls=load_tls(settings), leaving=leaving, hung_up=hung_up) as ended:

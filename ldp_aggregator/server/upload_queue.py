@@ -73,9 +73,9 @@ def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> Upload
 class Upload(Protocol):
     """An upload as it came, whose sender waits."""
 
-    terms: UploadBounds
+    bounds: UploadBounds
     body: bytes
-    shown: str | None
+    authorization: str | None
     """Its header ``Authorization``."""
     since: float
     """When it was asked for, on the clock of ``time.perf_counter``."""
@@ -89,25 +89,25 @@ class Upload(Protocol):
 
 def reports_about(upload: Upload) -> int:
     """Count the reports of an upload, or some more: no report is shorter than its id and a byte."""
-    return 1 if not upload.terms.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
+    return 1 if not upload.bounds.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
 
 
-def read_upload(terms: UploadBounds, body: bytes, shown: str | None = None) -> Submission:
+def read_upload(bounds: UploadBounds, body: bytes, authorization: str | None = None) -> Submission:
     """The strict way. Raises ProblemError."""
     try:
-        submission = Submission(terms.campaign, decode_upload(body, terms.campaign))
+        submission = Submission(bounds.campaign, decode_upload(body, bounds.campaign))
     except DocumentError as error:
         raise ProblemError(error.code, str(error)) from None
-    if terms.batch is not None:
+    if bounds.batch is not None:
         # What is known already of a batch's other uploads is seen by nobody here: each hides what it holds itself.
         # A crowd's relay admits each person once, so that the parts of a batch hide what the whole one does.
-        is_whole = terms.campaign.privacy.crowd is not None
-        submission = replace(submission, batch=terms.batch if is_whole else min(terms.batch, _crowd(submission)))
-    if submission.reports > terms.reports:
-        text = f"at most {terms.reports} are accepted, not {submission.reports}"
-        raise terms.stranger or ProblemError("too-many-reports", text)
-    if terms.campaign.issuer is not None and not terms.is_relay:
-        check_answer_token(terms.campaign, submission.blocks, shown)
+        is_whole = bounds.campaign.privacy.crowd is not None
+        submission = replace(submission, batch=bounds.batch if is_whole else min(bounds.batch, _crowd(submission)))
+    if submission.reports > bounds.reports:
+        text = f"at most {bounds.reports} are accepted, not {submission.reports}"
+        raise bounds.stranger or ProblemError("too-many-reports", text)
+    if bounds.campaign.issuer is not None and not bounds.is_relay:
+        check_answer_token(bounds.campaign, submission.blocks, authorization)
     return submission
 
 
@@ -164,11 +164,11 @@ def bundle(group: Iterable[Upload]) -> tuple[list[Bundle], list[tuple[Upload, Pr
     alone: dict[str, list[tuple[Block, Upload]]] = {}
     for upload in group:
         try:
-            submission = read_upload(upload.terms, upload.body, upload.shown)
+            submission = read_upload(upload.bounds, upload.body, upload.authorization)
         except ProblemError as problem:
             refusals.append((upload, problem))
             continue
-        if submission.reports == 1 and not upload.terms.is_relay:
+        if submission.reports == 1 and not upload.bounds.is_relay:
             alone.setdefault(submission.campaign.id, []).append((submission.blocks[0], upload))
         else:
             bundles.append(Bundle(submission, (upload,)))
@@ -180,12 +180,12 @@ def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
     """One submission of uploads of one report each to a campaign."""
     reports.sort(key=lambda report: report[0].question)
     blocks = []
-    for question, asked in groupby((block for block, _ in reports), key=attrgetter("question")):
-        members = list(asked)
+    for question, group in groupby((block for block, _ in reports), key=attrgetter("question")):
+        members = list(group)
         payloads = b"".join([block.payloads for block in members])
         blocks.append(Block(question, b"".join([block.ids for block in members]), payloads))
     uploads = [upload for _, upload in reports]
-    return Bundle(Submission(uploads[0].terms.campaign, tuple(blocks)), uploads)
+    return Bundle(Submission(uploads[0].bounds.campaign, tuple(blocks)), uploads)
 
 
 STALE_SECONDS: Final = 30.0
@@ -337,8 +337,8 @@ class Ingest:
             # Whether the store is at fault, or one campaign of it, the next heartbeat tells.
             self._heartbeat_due = time.perf_counter() - self._beaten_at >= LEAST_BEAT_SECONDS
             self._note_failure("commit failed", error)
-            campaigns = {upload.terms.campaign.id for upload in group}
-            self._metrics.told.note_failing(dict.fromkeys(campaigns, len(campaigns) == 1))
+            campaigns = {upload.bounds.campaign.id for upload in group}
+            self._metrics.gauges.note_failing(dict.fromkeys(campaigns, len(campaigns) == 1))
             _fail(group, UNAVAILABLE)
         except Exception as error:
             if len(group) == 1:
@@ -372,7 +372,7 @@ class Ingest:
                 for code, refused in Counter(code for _, code in outcome.rejected).items():
                     numbers[code] += refused
                     self._metrics.count_refused(members.submission.campaign.id, REPORT, code, refused)
-            self._metrics.told.note_failing(failing)
+            self._metrics.gauges.note_failing(failing)
             self._metrics.observe_commit(sum(members.submission.reports for members in bundles), seconds, numbers)
         except Exception as error:
             LOG.error("metrics failed", extra={"reason": kind_of(error)}, exc_info=error)
@@ -387,7 +387,7 @@ def _divided(group: Sequence[Upload]) -> list[Sequence[Upload]]:
     """By campaign, and where there is one, in halves: what cannot be counted ends up alone."""
     campaigns: dict[str, list[Upload]] = {}
     for upload in group:
-        campaigns.setdefault(upload.terms.campaign.id, []).append(upload)
+        campaigns.setdefault(upload.bounds.campaign.id, []).append(upload)
     if len(campaigns) > 1:
         return list(campaigns.values())
     middle = len(group) // 2

@@ -301,7 +301,7 @@ async def _add_publications(
 
 
 async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence[_Source]) -> int:
-    kept: dict[str, Row] = {}
+    latest: dict[str, Row] = {}
     sent: dict[tuple[str, bytes], int] = {}
     for one in sources:
         for release in await sent_shares(one.db, one.sound):
@@ -310,14 +310,14 @@ async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence
             sent[key] = min(sent.get(key, 1), release["other_rows"])
         for share in await stored_shares(one.db, one.number):
             node = sound("shares", share, made.id)["node"]
-            if node in kept and kept[node]["digest"] != share["digest"]:
+            if node in latest and latest[node]["digest"] != share["digest"]:
                 raise StoreError(
                     f"campaign {made.id}: node {node!r} has another share in each store; withdraw one of them first"
                 )
-            kept[node] = share
+            latest[node] = share
     for (node, digest), other_rows in sent.items():
         await insert_release(db, made, {"node": node, "digest": digest, "other_rows": other_rows})
-    for share in kept.values():
+    for share in latest.values():
         values = {name: share[name] for name in ("node", "received", "digest", "share")}
         await insert(db, "shares", values, (made.number, made.id))
-    return len(kept)
+    return len(latest)

@@ -90,10 +90,10 @@ class Batch:
             return np.ones(len(self.firsts), dtype=np.bool_)
         return ~np.isin(self.firsts, np.fromiter(self.untimely, dtype=np.int64, count=len(self.untimely)))
 
-    def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
-        """Positions of the first ``limit`` candidates, as they came, that are in time and not in ``known``."""
+    def earliest(self, digests: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
+        """Positions of the first ``limit`` candidates, as they came, that are in time and not in ``digests``."""
         unknown = self.timely.copy()
-        unknown[np.fromiter(known, dtype=np.int64, count=len(known))] = False
+        unknown[np.fromiter(digests, dtype=np.int64, count=len(digests))] = False
         fresh = np.flatnonzero(unknown)
         if len(fresh) <= limit:
             return fresh
@@ -101,7 +101,7 @@ class Batch:
         return np.sort(chosen)
 
     def settle(
-        self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None, bar: str | None = None
+        self, digests: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None, bar: str | None = None
     ) -> Settlement:
         """Decide every report, given the candidates (position to digest) that the store held already.
 
@@ -112,9 +112,9 @@ class Batch:
         truth = np.append(self.digests[self.firsts], np.uint64(0))
         new = np.ones(len(self.firsts) + 1, dtype=bool)
         new[-1] = False
-        if known:
-            positions = np.fromiter(known, dtype=np.int64, count=len(known))
-            truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
+        if digests:
+            positions = np.fromiter(digests, dtype=np.int64, count=len(digests))
+            truth[positions] = np.frombuffer(b"".join(digests.values()), dtype="<u8")
             new[positions] = False
         shut = np.zeros_like(new)
         if inserted is not None:

@@ -125,12 +125,12 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
     Of what is not returned nothing was counted. An id that another instance stores meanwhile fails all of it.
     """
     settled = {name: batch.settle({}) for name, batch in batches.items() if not batch.untimely}
-    asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
-    if not asked:
+    names = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
+    if not names:
         return {}
-    records = [checked_records(name, batches[name].candidates) for name in asked]
-    parts = zip(*(_part(name, settled[name], settled[name].vouched).values() for name in asked), strict=True)
-    counted = await db.fetch(_AT_ONCE, db.told, asked, records, *parts)
+    records = [checked_records(name, batches[name].candidates) for name in names]
+    parts = zip(*(_part(name, settled[name], settled[name].vouched).values() for name in names), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.fixed_now, names, records, *parts)
     return {row["id"]: settled[row["id"]].outcomes for row in counted}
 
 
@@ -166,16 +166,16 @@ async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -
         return await _count_alone(db, campaign_id, batch)
     records = batch.candidates
     in_time = np.flatnonzero(batch.timely)
-    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, checked_records(campaign_id, records[in_time]))
+    found = await db.fetchrow(_IN_BULK, db.fixed_now, campaign_id, checked_records(campaign_id, records[in_time]))
     if found is None:
         return await _count_alone(db, campaign_id, batch)
     number, positions, digests = found
-    known = dict(zip(in_time[list(positions or ())].tolist(), digests or (), strict=True))
-    missed = [position for position, digest in known.items() if digest is None]
+    stored = dict(zip(in_time[list(positions or ())].tolist(), digests or (), strict=True))
+    missed = [position for position, digest in stored.items() if digest is None]
     missed += np.flatnonzero(~batch.timely).tolist()
     if missed:  # They were stored while this statement ran, and it does not see them, or are not in time.
-        known |= await _stored_digests(db, number, records, missed)
-    settlement = batch.settle(_sound_digests(campaign_id, records, known))
+        stored |= await _stored_digests(db, number, records, missed)
+    settlement = batch.settle(_sound_digests(campaign_id, records, stored))
     await _add(db, campaign_id, number, settlement)
     return settlement.outcomes
 
@@ -198,12 +198,12 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if refused is not None:  # Whoever seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     records = batch.candidates
-    known = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
+    stored = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
     room = await campaigns.room(db, row) if bar is None else 0
-    chosen = batch.earliest(known, room or 0)
+    chosen = batch.earliest(stored, room or 0)
     if len(chosen):
         await db.execute(_STORE, row.number, checked_records(campaign_id, records[chosen]))
-    settlement = batch.settle(known, chosen, bar or (None if room else contract.CLOSING))
+    settlement = batch.settle(stored, chosen, bar or (None if room else contract.CLOSING))
     await _add(db, campaign_id, row.number, settlement)
     return settlement.outcomes
 

@@ -63,15 +63,15 @@ MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableErr
 
 
 class PostgresConnection:
-    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``told`` is the time, None for the database's own:
-    no instance's clock decides anything for the others.
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``fixed_now`` is the time, None for the database's
+    own: no instance's clock decides anything for the others.
     """
 
-    def __init__(self, raw: Any, name: str, told: datetime | None, steady: SteadyClock | None = None) -> None:
+    def __init__(self, raw: Any, name: str, fixed_now: datetime | None, steady: SteadyClock | None = None) -> None:
         self._raw = raw
         self.steady = steady or SteadyClock()
         self._prefix = f"/* {name} */ " if name else ""
-        self.told = told
+        self.fixed_now = fixed_now
 
     async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
         rows: Sequence[Row] = await self._raw.fetch(self._prefix + statement, *values)
@@ -95,12 +95,14 @@ class PostgresConnection:
         while after is not None:
             statement = f"SELECT id, digest FROM {before}.ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3"
             piece = await self._raw.fetch(statement, number, after, PIECE)
-            records = [(number, one, kept + zlib.crc32(one + kept, seed).to_bytes(4, "little")) for one, kept in piece]
+            records = [
+                (number, id_, digest + zlib.crc32(id_ + digest, seed).to_bytes(4, "little")) for id_, digest in piece
+            ]
             await self._raw.copy_records_to_table("ids", records=records, schema_name=SCHEMA)
             after = piece[-1][0] if piece else None
 
     async def now(self) -> datetime:
-        now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
+        now: datetime = self.fixed_now or await self._raw.fetchval("SELECT clock_timestamp()")
         return now
 
     async def moment(self) -> Moment:
@@ -191,8 +193,8 @@ class Sessions:
                     self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
                     nullcontext() if isolation is None else raw.transaction(isolation=isolation),
                 ):
-                    told = None if self._clock is None else self._clock()
-                    return await work(PostgresConnection(raw, name, told, self.steady))
+                    fixed_now = None if self._clock is None else self._clock()
+                    return await work(PostgresConnection(raw, name, fixed_now, self.steady))
             except (*_PASSING, *passing) as error:  # Trying again is the point.
                 if attempt + 1 == attempts or time.monotonic() > give_up:
                     code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE
@@ -246,19 +248,19 @@ async def _upgrade(db: PostgresConnection, version: int) -> None:
     if await _version(db) != version:  # Another instance did it meanwhile.
         return
     await _check_alone(db, f"{PROGRAM} {VERSION}")
-    kept = f"{SCHEMA}_{version}"
-    await db.execute(f"DROP SCHEMA IF EXISTS {kept} CASCADE")
-    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {kept}")
+    earlier = f"{SCHEMA}_{version}"
+    await db.execute(f"DROP SCHEMA IF EXISTS {earlier} CASCADE")
+    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {earlier}")
     await db.execute(f"CREATE SCHEMA {SCHEMA}")
     await make_tables(db, "postgres", _IDS)
-    ids = await carry(db, f"{kept}.", "OVERRIDING SYSTEM VALUE")
+    ids = await carry(db, f"{earlier}.", "OVERRIDING SYSTEM VALUE")
     for table, column in NUMBERED.items():  # Numbers of what was deleted are never given again.
         place = f"pg_get_serial_sequence('{SCHEMA}.{table}', '{column}')"
-        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {kept}.{table}_{column}_seq")
+        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {earlier}.{table}_{column}_seq")
     for number, name in ids.items():
-        await db.carry_ids(kept, number, zlib.crc32(name.encode()))
+        await db.carry_ids(earlier, number, zlib.crc32(name.encode()))
     await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
-    await db.execute(f"COMMENT ON SCHEMA {kept} IS '{await written(db)}'")
+    await db.execute(f"COMMENT ON SCHEMA {earlier} IS '{await written(db)}'")
     LOG.warning("the store was brought to this version")
 
 
@@ -287,14 +289,14 @@ async def take_back(db: PostgresConnection) -> None:
     """
     await _lock(db)
     await _check_alone(db)
-    kept = [f"{SCHEMA}_{version}" for version in EARLIER]
+    schemas = [f"{SCHEMA}_{version}" for version in EARLIER]
     found = await db.fetchrow(
         "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ANY($1::text[]) "
         "ORDER BY nspname DESC",
-        kept,
+        schemas,
     )
     if found is None:
-        raise refuse_back(f"there is no schema {' or '.join(kept)}")
+        raise refuse_back(f"there is no schema {' or '.join(schemas)}")
     if found[1] != await written(db):
         raise refuse_back("something was written since, and would be lost; pg_dump has it")
     await db.execute(f"DROP SCHEMA {SCHEMA} CASCADE")

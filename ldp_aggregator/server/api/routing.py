@@ -80,11 +80,11 @@ class AdmittedRequest:
     """A request that its operation has let in: whose token it shows, and its query as values of their types."""
 
     operation: Operation
-    request: web.Request
+    http: web.Request
     context: Context
     campaign_id: str
     """The id in the path, where there is one."""
-    token: StoredToken | None
+    _token: StoredToken | None
     values: Mapping[str, Any]
 
     @property
@@ -92,7 +92,7 @@ class AdmittedRequest:
         return self.context.store
 
     @property
-    def shown(self) -> StoredToken:
+    def token(self) -> StoredToken:
         """The token, where the operation needs one."""
         if self.token is None:
             raise RuntimeError("this operation asks for no token")
@@ -100,18 +100,18 @@ class AdmittedRequest:
 
     def recorded(self, act: str, campaign_id: str | None = None, detail: str = "") -> AbstractAsyncContextManager[None]:
         """Do in the block what the token's holder asks for, written down first."""
-        return recorded(self.store, actor_of(self.shown), act, campaign_id, detail)
+        return recorded(self.store, actor_of(self.token), act, campaign_id, detail)
 
     def check_head(self) -> int:
         """Refuse a body by its headers alone; returns its length."""
-        headers, media_types = self.request.headers, self.operation.bodies
+        headers, media_types = self.http.headers, self.operation.bodies
         if "Content-Encoding" in headers:
             raise ProblemError("compressed-body")
-        if headers.get("Content-Type") not in media_types and self.request.content_type not in media_types:
+        if headers.get("Content-Type") not in media_types and self.http.content_type not in media_types:
             raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
-        if self.request.content_length is None:
+        if self.http.content_length is None:
             raise ProblemError("length-required")
-        return self.request.content_length
+        return self.http.content_length
 
     async def body(self, most: int | None = None) -> bytes:
         """The body, for which the connection has set a time. ``most`` is a limit below the operation's."""
@@ -124,7 +124,7 @@ class AdmittedRequest:
             raise retry_later("stopping")
         body = bytearray()
         try:
-            while len(body) < length and (chunk := await self.request.content.read(_CHUNK)):
+            while len(body) < length and (chunk := await self.http.content.read(_CHUNK)):
                 body += chunk
         except ConnectionError:
             raise ProblemError("malformed-request", "the connection ended within the body") from None
@@ -133,7 +133,7 @@ class AdmittedRequest:
     def cacheable(self, body: bytes, tag: str, cache: str) -> web.Response:
         """A 200, or a 304 where the client has it already."""
         headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
-        have = self.request.if_none_match
+        have = self.http.if_none_match
         if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=JSON, headers=headers)

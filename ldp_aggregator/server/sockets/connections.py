@@ -118,7 +118,7 @@ class Connections:
     def _look(self) -> None:
         now = self.loop.time()
         if self._is_public:
-            self._metrics.queue_bytes.set(self.memory.held)
+            self._metrics.queue_bytes.set(self.memory.used)
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
         """Bytes of a request that is not complete, beside those."""
         self._unfinished = 0
         """Bytes in the budget: of requests that are not complete."""
-        self._held = 0
+        self._reserved = 0
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
         """True where the connection closes with the current answer."""
@@ -264,12 +264,12 @@ class Connection(asyncio.Protocol):
         self._arrived = 0
         if not self._others.memory.take(size):
             return False
-        self._held += size
+        self._reserved += size
         return True
 
     def _release(self) -> None:
-        self._others.memory.give(self._held)
-        self._held = 0
+        self._others.memory.give(self._reserved)
+        self._reserved = 0
 
     def _drop(self) -> None:
         """Forget what has come and nobody has taken."""

@@ -122,7 +122,7 @@ class HandedOver(Connection):
         self._line: _Line
         self._request: web.Request | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._asked = False
+        self._has_request = False
         """A request was given to the handler, and is not answered."""
         self._missing: int | None = 0
         """Bytes of its body that have not come; None where it says itself where it ends."""
@@ -142,11 +142,11 @@ class HandedOver(Connection):
 
     @property
     def is_between(self) -> bool:
-        return not self._asked and self._missing == 0
+        return not self._has_request and self._missing == 0
 
     @property
     def is_answering(self) -> bool:
-        return self._asked and self._is_complete
+        return self._has_request and self._is_complete
 
     @property
     def _is_complete(self) -> bool:
@@ -162,7 +162,7 @@ class HandedOver(Connection):
     def eof_received(self) -> bool:
         """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
         self._heard_all = True
-        if self._is_leaving or not self._asked or self._transport.get_extra_info("sslcontext") is not None:
+        if self._is_leaving or not self._has_request or self._transport.get_extra_info("sslcontext") is not None:
             return False
         if not self._is_complete:
             self._refuse(ProblemError("body-timeout"))
@@ -221,7 +221,7 @@ class HandedOver(Connection):
 
     def refuse_unread(self, problem: ProblemError) -> web.Response:
         """The answer to what aiohttp did not read as a request."""
-        self._problem, self._last, self._asked = problem, True, False
+        self._problem, self._last, self._has_request = problem, True, False
         self._release()
         self._drop()
         return self.refusal(problem)
@@ -242,7 +242,7 @@ class HandedOver(Connection):
             getattr(self._task, "uncancel", int)()  # Since Python 3.11 a task remembers.
         finally:
             self._last = self._last or self._problem is not None or not self._is_complete
-            self._asked, self._request, self._task = False, None, None
+            self._has_request, self._request, self._task = False, None, None
             self._release()
         if response is None:
             return self.refusal(self._problem or overloaded())
@@ -259,7 +259,7 @@ class HandedOver(Connection):
             self._wait(0)
 
     def _time_is_up(self) -> None:
-        if self._asked and self._problem is None:
+        if self._has_request and self._problem is None:
             self._refuse(ProblemError("body-timeout"))
         elif self.is_idle and not self._is_leaving:
             self._leave()
@@ -268,15 +268,15 @@ class HandedOver(Connection):
 
     def _go_on(self) -> None:
         """Give the handler as much of what is there as it can answer, and nothing after its last answer."""
-        if self._last and not self._asked:
+        if self._last and not self._has_request:
             self._drop()
             return
         while self._ahead and self._problem is None:
             if self._missing != 0:
                 self._give(self._ahead[: self._missing])
-            elif self._asked or self._unread_deadline < math.inf or not self._begin():
+            elif self._has_request or self._unread_deadline < math.inf or not self._begin():
                 break
-        if self._dropped and not self._asked:
+        if self._dropped and not self._has_request:
             self._refuse(overloaded())
         self._balance()
 
@@ -291,7 +291,7 @@ class HandedOver(Connection):
         if data is None or head is None:
             return False
         self._last = self._last or not head.keeps_open
-        self._asked, self._missing = True, head.length
+        self._has_request, self._missing = True, head.length
         self._wait(self._limits.body_seconds)
         self._arrived = len(data)
         self._feed(data)
@@ -318,8 +318,8 @@ class HandedOver(Connection):
         self._wait(self._limits.answer_seconds)
         if self._task is not None:
             self._task.cancel()
-        elif not self._asked:
-            self._asked = True
+        elif not self._has_request:
+            self._has_request = True
             self._handler.data_received(STAND_IN)
         self._drop()
 

@@ -64,11 +64,11 @@ class Published(Transactions):
         """
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
-        kept = await _directory(db, key)
-        if kept is not None and version <= kept["version"]:
-            if (version, document) == (kept["version"], bytes(kept["document"])):
+        stored = await _directory(db, key)
+        if stored is not None and version <= stored["version"]:
+            if (version, document) == (stored["version"], bytes(stored["document"])):
                 return
-            text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
+            text = f"version {stored['version']} of this publisher's directory is kept; sign a later one"
             raise StoreError(text, contract.OLDER)
         values = {"key": key, "version": version, "digest": digest_of(document), "document": document}
         replaced = ", ".join(f"{name} = excluded.{name}" for name in (*values, "checked"))
@@ -77,13 +77,13 @@ class Published(Transactions):
     @reading
     async def directory(self, db: SqlConnection, key: str) -> bytes | None:
         """The newest directory of a publisher."""
-        kept = await _directory(db, key)
-        return None if kept is None else bytes(kept["document"])
+        stored = await _directory(db, key)
+        return None if stored is None else bytes(stored["document"])
 
 
 async def _directory(db: SqlConnection, key: str) -> Row | None:
-    kept = await db.fetchrow("SELECT * FROM directories WHERE key = $1", key)
-    return None if kept is None else sound("directories", kept)
+    stored = await db.fetchrow("SELECT * FROM directories WHERE key = $1", key)
+    return None if stored is None else sound("directories", stored)
 
 
 async def origin(db: SqlConnection) -> Origin:

@@ -38,15 +38,15 @@ CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, li
 
 async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
     """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
-    told: list[Damage] = []
+    damages: list[Damage] = []
     told_apart: tuple[type[Exception], ...] = (StoreError, *unreadable)
 
     async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
         try:
             async with db.savepoint():
-                told.extend(Damage(campaign_id, problem) for problem in await problems)
+                damages.extend(Damage(campaign_id, problem) for problem in await problems)
         except told_apart as error:
-            told.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
+            damages.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
 
     for table in OF_STORE:
         await look(None, _problems_of_table(db, table))
@@ -56,8 +56,8 @@ async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[typ
             row = campaigns.row_of(found)
             await look(row.id, _problems_of_campaign(db, row, check_ids))
         else:
-            told.append(Damage(legible(found["id"]), damage))
-    return told
+            damages.append(Damage(legible(found["id"]), damage))
+    return damages
 
 
 async def _problems_of_table(db: SqlConnection, table: str) -> list[str]:

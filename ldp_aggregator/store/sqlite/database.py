@@ -26,8 +26,8 @@ from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, from_text, k
 from ldp_aggregator.store.sql.checks import insert, sound
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
-from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.sqlite.run_files import Draft, Run, open_run, remove_leftovers, write_run
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, UnsortedIds, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Run, RunFile, open_run, remove_leftovers, write_run
 
 FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
@@ -326,10 +326,10 @@ def _recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> lis
     ).fetchall()
     found = []
     for place, checked, records in rows:
-        kept = records if isinstance(records, bytes) else b""
-        sound_ones = kept and len(kept) % RECORD_BYTES == 0 and _check_of_recent(place, kept) == checked
+        stored = records if isinstance(records, bytes) else b""
+        sound_ones = stored and len(stored) % RECORD_BYTES == 0 and _check_of_recent(place, stored) == checked
         damage = None if sound_ones else f"the ids of commit {place % _NUMBERS} do not agree with their check"
-        found.append((place % _NUMBERS, kept, damage))
+        found.append((place % _NUMBERS, stored, damage))
     return found
 
 
@@ -345,10 +345,10 @@ def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
     db.execute(f"DELETE FROM recent_ids WHERE {_PLACES}", (campaign * _NUMBERS, campaign * _NUMBERS + until))
 
 
-def list_run(db: sqlite3.Connection, campaign: int, draft: Draft) -> str:
+def list_run(db: sqlite3.Connection, campaign: int, run_file: RunFile) -> str:
     """Make a draft a run of a campaign; it is one if the transaction commits."""
-    name = draft.publish()
-    values = {"name": name, "ids": draft.ids}
+    name = run_file.publish()
+    values = {"name": name, "ids": run_file.ids}
     finish(insert(SqliteConnection(db), "runs", values, (campaign, campaign_id(db, campaign))))
     return name
 
@@ -358,7 +358,7 @@ def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, so
     run is damaged.
     """
     name = campaign_id(db, number)
-    recent = Recent()
+    recent = UnsortedIds()
     for _, records in recent_after(source, source_number):
         recent.add(keys_of(records))
     there = [open_run(runs_folder(source) / found, name) for found in run_sizes(source, source_number)]
@@ -367,12 +367,12 @@ def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, so
     here = [open_run(runs_folder(db) / found, name) for found in run_sizes(db, number)]
     overlap = 0
     for size, blocks in parts:
-        draft = write_run(runs_folder(db), name, size, (_unknown(block, here) for block in blocks), new_secret())
-        overlap += size - draft.ids
-        if draft.ids:
-            list_run(db, number, draft)
+        run_file = write_run(runs_folder(db), name, size, (_unknown(block, here) for block in blocks), new_secret())
+        overlap += size - run_file.ids
+        if run_file.ids:
+            list_run(db, number, run_file)
         else:
-            draft.discard()
+            run_file.discard()
     return overlap
 
 
@@ -434,12 +434,12 @@ def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
             continue
         try:
             damaged = open_run(runs_folder(db) / run, name)
-            draft = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
-            saved = draft.ids
+            run_file = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
+            saved = run_file.ids
             if saved:
-                list_run(db, number, draft)
+                list_run(db, number, run_file)
             else:
-                draft.discard()
+                run_file.discard()
         except StoreError:  # It is missing, or nobody can tell where its pages are.
             saved = 0
         db.execute("DELETE FROM runs WHERE name = ?", (run,))

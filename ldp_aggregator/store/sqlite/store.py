@@ -205,7 +205,7 @@ class SqliteStore(Store):
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: SqlConnection) -> None:
-            self._ids.known.clear()
+            self._ids.by_campaign.clear()
             database.sweep_runs(self._writes.raw)
 
         await self._write(sweep)
