@@ -13,7 +13,7 @@ from ldp_client.aio import AsyncDriver
 async def observe() -> tuple[dict[str, object], str]:
     """Stands for the work of the service, from which a record and its label come."""
     await asyncio.sleep(0.1)
-    return {"age": "old", "income": 31_000}, "yes"
+    return {"age": "old", "words": 31_000}, "yes"
 
 
 async def main() -> None:

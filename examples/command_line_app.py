@@ -12,7 +12,7 @@ from ldp_client import Device, DeviceCampaign, LdpError, TransportError
 STORAGE = "my-app.db"  # Device.default_path("my-app") is the place for an app that is installed
 
 # What this program knows about its user. None of it leaves the machine as it is.
-RECORD = {"age": "young", "income": 52_000}
+RECORD = {"age": "young", "words": 52_000}
 LABEL = "no"
 
 

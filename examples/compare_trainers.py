@@ -9,7 +9,7 @@ from functools import partial
 
 import matplotlib as mpl
 import numpy as np
-from simulate_a_campaign import customers
+from simulate_a_campaign import writers
 
 mpl.use("agg")
 from matplotlib import pyplot as plt
@@ -25,10 +25,10 @@ from ldp_aggregator.trainers import (
 
 # Public knowledge, never read off the table.
 SCHEMA = {
-    "label": {"name": "missed", "classes": ["yes", "no"]},
+    "label": {"name": "suits", "classes": ["yes", "no"]},
     "features": [
         {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 200_000},
+        {"name": "words", "kind": "continuous", "low": 0, "high": 200_000},
     ],
 }
 TRAINERS = {
@@ -44,7 +44,7 @@ SEEDS = range(5)
 def main(path: str) -> None:
     warnings.simplefilter("ignore", PrivacyWarning)  # A seed makes an experiment repeatable; what is released has none.
     rng = np.random.default_rng(1)
-    (table, labels), (others, truth) = customers(2_000, rng), customers(5_000, rng)
+    (table, labels), (others, truth) = writers(2_000, rng), writers(5_000, rng)
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, kind in TRAINERS.items():
         accuracies = [

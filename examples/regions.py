@@ -101,7 +101,7 @@ def main() -> None:
     ages = ("young", "medium", "old")
     everybody = []
     for region in itertools.islice(itertools.cycle(regions), devices):
-        record = {"age": draw.choice(ages), "income": draw.randint(0, 200_000)}
+        record = {"age": draw.choice(ages), "words": draw.randint(0, 200_000)}
         body = encode_upload(perturb(campaign, record, draw.choice(("yes", "no"))), campaign)
         region.waiting.append(body)
         everybody.append(body)

@@ -15,7 +15,7 @@ SEND_SECONDS = 5.0  # the radio is on for this long at most
 
 def measure() -> dict[str, object]:
     """Stands for reading the sensors."""
-    return {"age": random.choice(["young", "medium", "old"]), "income": random.uniform(0, 200_000)}
+    return {"age": random.choice(["young", "medium", "old"]), "words": random.uniform(0, 200_000)}
 
 
 def main() -> None:

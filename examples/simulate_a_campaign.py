@@ -17,19 +17,19 @@ from ldp_simulations.tables import read_draft
 DEVICES = 50_000
 
 
-def customers(count: int, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series]:
-    """Invented people: the poorer and the younger miss payments more often."""
+def writers(count: int, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series]:
+    """Invented people: the split layout suits the young, and those who type little, more often."""
     age = rng.choice(["young", "medium", "old"], size=count, p=[0.3, 0.5, 0.2])
-    income = rng.gamma(4.0, 15_000.0, size=count)
-    chance = 0.1 + 0.3 * (age == "young") + 0.5 * (income < 40_000)
-    missed = np.where(rng.random(count) < chance, "yes", "no")
-    return pd.DataFrame({"age": age, "income": income}), pd.Series(missed)
+    words = rng.gamma(4.0, 15_000.0, size=count)
+    chance = 0.1 + 0.3 * (age == "young") + 0.5 * (words < 40_000)
+    suits = np.where(rng.random(count) < chance, "yes", "no")
+    return pd.DataFrame({"age": age, "words": words}), pd.Series(suits)
 
 
 def main() -> None:
     rng = np.random.default_rng(1)
-    people, labels = customers(DEVICES, rng)
-    others, truth = customers(10_000, rng)
+    people, labels = writers(DEVICES, rng)
+    others, truth = writers(10_000, rng)
     draft = read_draft(Path(__file__).parent / "campaign.toml")
     for epsilon in (0.1, 0.5, 1.0, 2.0):
         campaign = Campaign.compile({**draft, "privacy": {"epsilon": epsilon}})

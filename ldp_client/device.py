@@ -212,7 +212,9 @@ class Device:
         was fetched. What is under way is stopped, or waited for like in
         :meth:`~ldp_client.campaign.DeviceCampaign.withdraw`.
 
-        What follows is a new device, to every server and to its own caps. What was sent stays sent. Raises StorageError
+        What follows is a new device, to every server and to its own caps. What was sent stays sent: an answer that was
+        counted is a number in a sum, and nobody can take it out. How long a server keeps what it could be found by is
+        with the operator (``keep_days`` of the campaign, where it promises that). Raises StorageError
         where nothing was deleted, or all but what was fetched: erase again.
         """
         from ldp_client.delivery.rights import erase

@@ -1,4 +1,4 @@
-"""What an app's developer sees: each step and each failure with its cause, told to one function of the app's.
+"""Log for an app's developer: each step and each failure with its cause, told to one function of the app's.
 
 Safety: never a value of a record, a report's id, a token or a payload. A cause is the kind of an error and the
 operating system's own words; what an app's own code raises is told by its type alone.

@@ -8,7 +8,7 @@ holds them to it. A probability in words is a whole number of hundredths, halves
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ _PEOPLE: Final = 100
 
 @dataclass(frozen=True)
 class Sentence:
-    """What an app says, in a form that it translates: the ``key``'s own words in another language take the same
+    """Text of an app in a form that it translates: the ``key``'s own words in another language take the same
     ``parameters``, as ``template``, the English ones, does by ``{name}``. ``str()`` is English.
     """
 
@@ -42,9 +42,11 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Two ``sentences`` for the person who is asked, and a paragraph for the app's privacy ``policy``."""
+    """Two ``sentences`` for the person who is asked, one more for each of ``operator``, ``contact``, ``privacy_url``
+    and ``keep_days`` that the campaign has, and a paragraph for the app's privacy ``policy``.
+    """
 
-    sentences: tuple[Sentence, Sentence]
+    sentences: tuple[Sentence, ...]
     policy: Sentence
 
     def __str__(self) -> str:
@@ -88,6 +90,15 @@ MIXED: Final = SEALED + (
 )
 
 
+FOR_PEOPLE: Final = (
+    ("operator", "{operator} is responsible for this."),
+    ("contact", "Questions and complaints go to {contact}."),
+    ("privacy_url", "The privacy notice: {privacy_url}"),
+    ("keep_days", "Days after its end until nothing is kept by which your answer could be found: at most {keep_days}."),
+)
+"""Members of a document that its author may leave out, with the sentence of each."""
+
+
 def explained(campaign: Campaign, url: str) -> Explanation:
     """Tell what a campaign's noise means, in its own numbers; ``url`` is the aggregator that answers are sent to.
 
@@ -109,9 +120,15 @@ def explained(campaign: Campaign, url: str) -> Explanation:
         mixed = {"devices": f"{crowd.devices:,}", "crowd_epsilon": written(crowd.epsilon)}
         first = Sentence("crowd-answers", told, IN_A_CROWD)
         policy = Sentence("policy-crowd", more | mixed | {"crowd_delta": f"{crowd.delta:g}"}, MIXED)
-        return Explanation((first, Sentence("crowd", told | mixed, CROWD)), policy)
+        return Explanation((first, Sentence("crowd", told | mixed, CROWD), *_for_people(campaign)), policy)
     policy = Sentence("policy", more, DIRECT) if campaign.gateway is None else Sentence("policy-sealed", more, SEALED)
-    return Explanation((Sentence("answers", told, ANSWERS), noise), policy)
+    return Explanation((Sentence("answers", told, ANSWERS), noise, *_for_people(campaign)), policy)
+
+
+def _for_people(campaign: Campaign) -> Iterator[Sentence]:
+    for name, template in FOR_PEOPLE:
+        if (value := getattr(campaign, name)) is not None:
+            yield Sentence(name, {name: plain(value) if isinstance(value, str) else value}, template)
 
 
 def asked(campaign: Campaign, question: Question) -> str:

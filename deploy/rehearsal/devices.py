@@ -52,7 +52,7 @@ def answer(collect: str, relay: str, issuer: str, campaign: str, person: int, un
             elif step.step == "token":
                 part.obtain_token(post)
             elif step.step == "contribute":
-                record = {"age": AGES[person % 4], "income": 2000 * person % 200_000}
+                record = {"age": AGES[person % 4], "words": 2000 * person % 200_000}
                 part.contribute(record, ("yes", "no")[person % 2])
             elif device.run_once(5) and part.status().fate == "arrived":
                 return person

@@ -115,6 +115,9 @@ def campaigns():
     drafts |= statistics(windows)
     uneven = {"name": "größe", "kind": "continuous", "edges": [-1.5, -0.1, 0.5, 1, 2], "missing": False}
     drafts["edges"] = draft(features=[FEATURES[0], uneven, FEATURES[2]])
+    contact = {"contact": "privacy@example.org", "privacy_url": "https://example.org:8443/privacy?page=1#notice"}
+    drafts["operator"] = draft(operator='Clinic "Süd"\u00a0GmbH', **contact, keep_days=30)
+    drafts["statistics-operator"] = drafts["statistics"] | {"operator": "City of Example", "keep_days": 1}
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 

@@ -101,12 +101,48 @@ _PAIRS = [
 _ALIKE_STATISTICS = [
     ("no label as null, and what follows from it left out", lambda d: d.update(label=None, asks=None)),
 ]
+_LINE, _REVERSAL = "a\nb", "a\u202eb"
+_ALIKE_OPERATOR = [
+    ("nobody named, as null", lambda d: d.update(operator=None, contact=None, privacy_url=None, keep_days=None)),
+    ("days written with a point", lambda d: d.update(keep_days=30.0)),
+    ("the most days", lambda d: d.update(keep_days=36_500)),
+    ("an operator of 200 characters beyond 16 bits", lambda d: d.update(operator="\U0001d7d9" * 200)),
+    ("an address of a host alone", lambda d: d.update(privacy_url="https://A-1.example")),
+    ("an address of 200 characters", lambda d: d.update(privacy_url="https://a/".ljust(200, "~"))),
+]
+_ADDRESSES = (
+    "http://a.example/",
+    "https://",
+    "https:/a.example",
+    "https://me@a.example",
+    "https://.example",
+    "https:///",
+    "//a",
+)
+_ADDRESSES += ("https://a.example/ä", 'https://a.example/"', "https://a.example/ b", "a.example", "javascript:a", "")
+_ADDRESSES += ("https://a.example/\n", "https://a.example\n", "https://ä.example/", "HTTPS://a.example", " https://a")
+_UNLIKE_OPERATOR = [
+    *(
+        (f"the address {url!r}", lambda d, url=url: d.update(privacy_url=url))
+        for url in (*_ADDRESSES, 1, "https://a/".ljust(201, "~"))
+    ),
+    *(
+        (f"{name} as {value!r}"[:40], lambda d, name=name, value=value: d.update({name: value}))
+        for name in ("operator", "contact")
+        for value in ("", " ", 1, _LINE, _REVERSAL, "x" * 201)
+    ),
+    *(
+        (f"answers kept for {days!r} days", lambda d, days=days: d.update(keep_days=days))
+        for days in (0, -1, 1.5, 36_501, "30", True)
+    ),
+]
 _ALL_ALIKE = {
     "ss-laplace": _ALIKE,
     "evaluation": _ALIKE_EVALUATIONS,
     "projection": _FITTED,
     "wide": _ALIKE_SERIES,
     "statistics": _ALIKE_STATISTICS,
+    "operator": _ALIKE_OPERATOR,
 }
 
 
@@ -339,7 +375,6 @@ _PROJECTIONS = [
     ("fitted on a private round at no cost", _said(**PRIVATE | {"fitted_epsilon": 0})),
     ("fitted on a private round in no study", _said(**PRIVATE)),
 ]
-_LINE, _REVERSAL = "a\nb", "a\u202eb"
 _UNLIKE_A_SCHEMA = [
     ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
     ("a title of 201 characters beyond 16 bits", lambda d: d.update(title="\U0001d7d9" * 201)),
@@ -489,6 +524,7 @@ def refused_documents(known):
         ("ordered", _ORDERS),
         ("edges", _UNLIKE_EDGES),
         ("statistics", _UNLIKE_STATISTICS),
+        ("operator", _UNLIKE_OPERATOR),
     ):
         yield from _invalid(json.loads(known[name].document), refused)
     ((_, trained),) = _changed(

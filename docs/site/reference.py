@@ -7,6 +7,7 @@ are those of :func:`_drafts`, which compile.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -55,6 +56,10 @@ _DRAFT: Final = {
     "version": 1,
     "title": "Who falls?",
     "purpose": "to warn in time",
+    "operator": "Example Clinic",
+    "contact": "privacy@example.org",
+    "privacy_url": "https://example.org/privacy",
+    "keep_days": 30,
     "label": _LABEL,
     "features": _FEATURES,
     "privacy": {"epsilon": 1.0},
@@ -113,6 +118,11 @@ MEANINGS: Final[Mapping[str, str]] = {
     "version": "The version of the format.",
     "title": "The first line that people see.",
     "purpose": "What the answers are for, in words for people.",
+    "operator": "Who answers for the campaign: a name and an address, shown to people.",
+    "contact": "Where questions and complaints go, shown to people.",
+    "privacy_url": "The privacy notice: an address of `https`, without `@`, shown to people.",
+    "keep_days": "Days after the end until no single answer can be found, shown to people. A promise: a campaign that "
+    "is then neither sealed nor deleted is `Kept too long`.",
     "label": "What the model predicts. Without it the campaign collects [statistics](../how-to/statistics.md).",
     "label.name": "Its name in records.",
     "label.classes": "Its classes.",
@@ -216,6 +226,7 @@ _KINDS: Final[Mapping[str, Callable[..., str]]] = {
     "numbers": lambda *_: "numbers",
     "row": lambda *_: "numbers",
     "sequence": lambda least, most, **_: f"list of {_count(least)}" + (f" to {_count(most)}" if most > least else ""),
+    "address": lambda: f"address of `https`, at most {_count(LONGEST_TEXT)} characters",
     "instant": lambda: "time in UTC, such as `2027-01-01T00:00:00Z`",
 }
 """What a call of a method of :class:`Fields` says of a key: of its arguments behind the name."""
@@ -457,7 +468,18 @@ def datasets() -> Iterator[str]:
     yield from _table(("name", "source", "terms, as published", "files"), rows)
 
 
-PARTS: Final = (commands, drafts, settings, http, codes, metrics, datasets)
+def clients() -> Iterator[str]:
+    """One row a concept: in each client the file, and the names that it has there."""
+    with (Path(__file__).parent / "clients.csv").open(encoding="utf-8", newline="") as file:
+        heads, *rows = csv.reader(file)
+    yield from _table(heads, ((concept, *(_code(cell) for cell in cells)) for concept, *cells in rows))
+
+
+def _code(names: str) -> str:
+    return " ".join(f"`{name}`" for name in names.split())
+
+
+PARTS: Final = (commands, drafts, settings, http, codes, metrics, datasets, clients)
 """Each is written to the file of its name."""
 
 

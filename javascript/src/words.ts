@@ -94,10 +94,13 @@ export class Sentence {
   }
 }
 
-/** Two sentences for the person who is asked, and a paragraph for the app's privacy policy. */
+/**
+ * Two sentences for the person who is asked, one more for each of operator, contact, privacy_url and keep_days that the campaign has, and
+ * a paragraph for the app's privacy policy.
+ */
 export class Explanation {
   constructor(
-    readonly sentences: readonly [Sentence, Sentence],
+    readonly sentences: readonly Sentence[],
     readonly policy: Sentence,
   ) {}
 
@@ -120,6 +123,14 @@ type Told = readonly [
 
 /** Two sentences for the person, and one for privacy policies, in the place of those that a campaign without a crowd has. */
 export type InACrowd = (campaign: Campaign<any>, plain: Told) => Told;
+
+/** Members of a document that its author may leave out, with the sentence of each. */
+const FOR_PEOPLE = {
+  operator: "{operator} is responsible for this.",
+  contact: "Questions and complaints go to {contact}.",
+  privacy_url: "The privacy notice: {privacy_url}",
+  keep_days: "Days after its end until nothing is kept by which your answer could be found: at most {keep_days}.",
+};
 
 /** What a campaign's noise means, in its own numbers; answers go to `url`. With a crowd `inACrowd` says it otherwise. */
 export function explained(campaign: Campaign<any>, url: string, inACrowd: InACrowd = (_, plain) => plain): Explanation {
@@ -157,7 +168,13 @@ export function explained(campaign: Campaign<any>, url: string, inACrowd: InACro
         "what has not left is deleted.",
     ],
   ]);
-  return new Explanation([new Sentence(...first), new Sentence(...second)], new Sentence(...policy));
+  const more = Object.entries(FOR_PEOPLE).flatMap(([key, template]) => {
+    const value = campaign[key as keyof typeof FOR_PEOPLE];
+    return value == null
+      ? []
+      : [new Sentence(key, { [key]: typeof value === "number" ? value : plain(value) }, template)];
+  });
+  return new Explanation([new Sentence(...first), new Sentence(...second), ...more], new Sentence(...policy));
 }
 
 /** What a question is about. */

@@ -32,7 +32,17 @@ from ldp_aggregator.service.archives import archive_of, goes_along
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import look_at_nodes
 from ldp_aggregator.service.rights import uploads_act
-from ldp_aggregator.service.verdicts import HEALTH, LEARNED, LIES, MODEL, Facts, decide, model_row
+from ldp_aggregator.service.verdicts import (
+    HEALTH,
+    LEARNED,
+    LIES,
+    MODEL,
+    Facts,
+    decide,
+    kept_too_long,
+    kept_words,
+    model_row,
+)
 from ldp_aggregator.service.words import many
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.contract import REFUSED, UNKNOWN, UPLOADING, PublishedModel, to_text, utc_now
@@ -184,6 +194,9 @@ def _show(options: argparse.Namespace) -> None:
         say_json(state | told | {"published": published.to_json(), "relayed": behind.to_json()})
         return
     _say_values(state)
+    kept = kept_too_long(campaign, found.life, utc_now(), archived=settings_of(options).archive is not None)
+    if kept is not None:
+        say(f"kept:    {kept_words(kept)}")
     if campaign.asks == authored.MODEL and campaign.privacy.release_every is None and campaign.privacy.crowd is None:
         learned = facts_in(Numbers(campaign, tally, tally, found.reports, utc_now()))
         _say_verdicts(Facts(state["status"], found.reports, model=model, **learned))

@@ -1,5 +1,5 @@
-"""What a campaign learned: ``ldp-aggregator estimates``, with their uncertainty; ``train``, a model from what was
-counted, published under the next version; ``evaluate``, the draft of a round that tells how good a model is.
+"""Commands on what a campaign learned: ``estimates`` with their uncertainty; ``train``, which publishes a model under
+the next version; ``evaluate``, which drafts the round that measures a model.
 """
 
 from __future__ import annotations

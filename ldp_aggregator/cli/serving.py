@@ -47,7 +47,7 @@ def add_commands(groups: Groups) -> None:
         "quickstart",
         _quickstart,
         "",
-        "--table public.csv --label missed_payment",
+        "--table public.csv --label split_suits",
         "--draft draft.json --devices 50000",
     )
     quickstart.add_argument("--draft", type=Path, metavar="FILE", help="a draft in TOML or JSON; nothing is asked then")
@@ -162,11 +162,11 @@ def _read(options: argparse.Namespace) -> str:
 
 def _asked(epsilon: float) -> str:
     """Ask for the label, the columns and the title, and return their draft. Raises ValueError."""
-    say("What is to be learned, and what can it be? Such as   missed_payment: yes | no")
+    say("What is to be learned, and what can it be? Such as   split_suits: yes | no")
     label, classes = _column() or ("", {})
     say("What else does a record hold? A column a line, then an empty line. Such as")
     say("  age: young < medium < old      (in this order)")
-    say("  income: 0 to 200000 in 8       (a number, in 8 steps)")
+    say("  words: 0 to 200000 in 8        (a number, in 8 steps)")
     columns = {label: classes}
     while column := _column(may_end=len(columns) > 1):
         columns |= [column]

@@ -429,7 +429,7 @@ def _write_share(output: Path, share: bytes) -> None:
 
 
 def _name(fresh: Path, output: Path) -> None:
-    """Give a file its name, which no other has. Some file systems have no links."""
+    """Name a file as no other is named. Some file systems have no links."""
     try:
         os.link(fresh, output)
     except FileExistsError:

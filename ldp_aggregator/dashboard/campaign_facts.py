@@ -41,6 +41,7 @@ from ldp_aggregator.service.verdicts import (
     Measured,
     ModelRow,
     guess_of,
+    kept_too_long,
     measured_of,
     model_row,
     without_training,
@@ -101,7 +102,7 @@ class Numbers:
         return shown_series(self.campaign, self.released) if told else ()
 
     def work_out(self, *, learned: bool) -> None:
-        """What pages show of a campaign, with all that it ``learned``, so that no page has to."""
+        """Everything that pages show of a campaign, with all that it ``learned``, so that no page has to."""
         for name in ("questions", "guess", *(("features", "_series") if learned else ())):
             getattr(self, name)
 
@@ -259,6 +260,7 @@ async def facts_of(
     if numbers is None or state.federated:
         return Facts(**facts, has_model=False)
     campaign = numbers.campaign
+    facts["kept"] = kept_too_long(campaign, state.life, sources.clock(), archived=sources.is_archived)
     facts |= {"people": "person" if campaign.issuer else "device", "has_model": campaign.asks in (MODEL, SCORE)}
     facts["shares"] = len(campaign.asked) if campaign.asks == STATISTICS else 0
     if campaign.asks == SCORE:

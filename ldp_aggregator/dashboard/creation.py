@@ -17,13 +17,14 @@ from ldp_aggregator.dashboard.session import Visit, see
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft, draft_of, spread_header
 from ldp_aggregator.service.rights import recorded
 from ldp_protocols import Campaign, DraftError
+from ldp_protocols.document.authored import FOR_PEOPLE
 
 DEFAULT_DEVICES: Final = 10_000
 MOST_DEVICES: Final = 1 << 40
 MULTIPLES: Final = (1, 4, 10, 100)
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 _NOT_COLUMNS: Final = "The columns are not a campaign yet"
-FIELDS: Final = ("columns", "label", "title", "epsilon", "draft", "devices", "max_reports")
+FIELDS: Final = ("columns", "label", "title", "epsilon", *FOR_PEOPLE, "draft", "devices", "max_reports")
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def _draft(form: Mapping[str, str]) -> str:
     written, columns = form.get("draft", "").strip(), form.get("columns", "")
     if written or not columns.strip():
         return written
-    return draft_of(columns, form.get("label", ""), form.get("title", ""), form.get("epsilon", ""))
+    for_people = {name: form.get(name, "") for name in FOR_PEOPLE}
+    return draft_of(columns, form.get("label", ""), form.get("title", ""), form.get("epsilon", ""), for_people)
 
 
 def _plan(text: str, devices: int) -> Preview:

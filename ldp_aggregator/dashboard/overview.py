@@ -195,7 +195,7 @@ def server_findings(sources: Sources, readings: Readings, states: Sequence[Campa
 
 
 async def get_health(visit: Visit, sources: Sources) -> web.Response:
-    """All that ``ldp-aggregator status`` knows, commits, queue, failures, and answers by reason."""
+    """The page of health: what ``ldp-aggregator status`` knows, commits, queue, failures, answers by reason."""
     readings = await asyncio.to_thread(sources.readings)
     return page(
         "health.html",

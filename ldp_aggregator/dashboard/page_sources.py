@@ -151,7 +151,7 @@ def refused_requests(readings: Readings, sentences: Mapping[str, str]) -> list[R
 def refused_by(
     readings: Readings, campaign_id: str, reports: Mapping[str, str], uploads: Mapping[str, str]
 ) -> list[Refused]:
-    """List what one campaign refused: single reports, and uploads as a whole; the sentences of both."""
+    """Refusals of one campaign: single reports, and uploads as a whole; the sentences of both."""
     return _sorted(
         Refused(what, code, number, (reports if what == REPORT else uploads).get(code, UNEXPLAINED))
         for (what, code), number in readings.campaigns.get(campaign_id, {}).items()

@@ -1,4 +1,4 @@
-"""What is for everybody: a campaign's page (what is asked, how it is hidden, who learns what, a lab that shows it)."""
+"""Pages for everybody: a campaign's page (what is asked, how it is hidden, who learns what, a lab that shows it)."""
 
 from __future__ import annotations
 

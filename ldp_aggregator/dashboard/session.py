@@ -1,4 +1,4 @@
-"""Who may see a page: whoever has a session of an admin token that is in use; signing in and out.
+"""Sessions: a page is for people with a session of an admin token that is in use; signing in and out.
 
 A session is a cookie that names an admin token by its digest, sealed, for some hours. The cookie never holds the token.
 It is sealed with a key that this process has drawn and that is on no disk, so that who reads the store makes no

@@ -47,7 +47,7 @@ from ldp_aggregator.learning.published import (
     sum_up,
 )
 from ldp_protocols import Campaign, Question
-from ldp_protocols.document.authored import MOST_BINS
+from ldp_protocols.document.authored import FOR_PEOPLE, MOST_BINS
 from ldp_protocols.document.authored import SCORE as SCORES
 from ldp_protocols.document.authored import Evaluation as Asked
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
@@ -215,6 +215,7 @@ def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int =
         "version": 1,
         "title": f"How good is the model? {first.title[: _LONGEST_TITLE - 24]}",
         "purpose": first.purpose,
+        **{name: getattr(first, name) for name in FOR_PEOPLE},
         "label": first.label.to_json(),
         "features": [feature.to_json() for feature in first.features],
         "privacy": privacy,

@@ -121,8 +121,10 @@ def spread_header(text: str) -> str:
     return "\n".join(f"{name.strip()}: " for name in next(csv.reader([lines[0]], delimiter=mark)) if name.strip())
 
 
-def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
-    """The draft (JSON) that asks about these columns and learns ``label``. Raises ValueError."""
+def draft_of(columns: str, label: str, title: str, epsilon: str, for_people: Mapping[str, str] | None = None) -> str:
+    """The draft (JSON) that asks about these columns and learns ``label``; ``for_people`` are texts of
+    :data:`FOR_PEOPLE`, empty ones left out. Raises ValueError.
+    """
     found: dict[str, Any] = {}
     for line in columns.splitlines():
         if line.strip():
@@ -130,10 +132,19 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
             if name in found:
                 raise ValueError(f"the column {name} stands there twice")
             found[name] = what
-    return draft_from(found, label, title, _number(epsilon, "epsilon"))
+    told: dict[str, Any] = {name: text.strip() for name, text in (for_people or {}).items() if text.strip()}
+    if "keep_days" in told:
+        told["keep_days"] = _number(told["keep_days"], "keep_days")
+    return draft_from(found, label, title, _number(epsilon, "epsilon"), told)
 
 
-def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str, epsilon: float) -> str:
+def draft_from(
+    columns: Mapping[str, Mapping[str, Any]],
+    label: str,
+    title: str,
+    epsilon: float,
+    for_people: Mapping[str, Any] | None = None,
+) -> str:
     """The draft of columns that are read already, by their names. Raises ValueError."""
     found = dict(columns)
     if not label.strip():
@@ -153,6 +164,7 @@ def draft_from(columns: Mapping[str, Mapping[str, Any]], label: str, title: str,
         {
             "version": 1,
             "title": title.strip() or f"What tells {label.strip()}?",
+            **(for_people or {}),
             "label": {"name": label.strip(), "classes": classes["values"]},
             "features": [*found.values()],
             "privacy": {"epsilon": epsilon},

@@ -64,7 +64,7 @@ def note_use() -> None:
 BACKED_UP: Final = "back up store"
 """The act after which a backup is there."""
 SERVER: Final = "server"
-"""Who acts where a server does by itself what it was configured to."""
+"""The actor of what a server does by itself, as it was configured to."""
 
 
 def actor_of(token: StoredToken) -> str:

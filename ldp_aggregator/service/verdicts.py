@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from ldp_aggregator.service.words import about, bits, counted, interval, many, percent, whole_percent
-from ldp_aggregator.store.contract import PublishedModel
+from ldp_aggregator.store.contract import Life, PublishedModel
+from ldp_protocols import Campaign
 
 ACT: Final = "act"
 WATCH: Final = "watch"
@@ -174,6 +175,8 @@ class Facts:
     shares: int = 0
     """Features whose shares are asked, of a campaign without a label."""
     stopped: str = ""
+    kept: tuple[int, int] | None = None
+    """Days since the end, and days promised, where single answers are kept for longer than the document promises."""
     refused: int = 0
     conflicts: int = 0
     """Answers under an id that was counted with another one."""
@@ -232,9 +235,30 @@ def _counted(facts: Facts) -> str:
     return f"{answered}; {precision}." if precision else f"{answered}. {_more(facts)} to say anything."
 
 
+def kept_too_long(campaign: Campaign, life: Life, now: datetime, *, archived: bool) -> tuple[int, int] | None:
+    """Days since a campaign's end, and days that its document promises to keep what single answers could be found by;
+    None while the promise holds. Sealing drops the ids, not the ``archived`` answers.
+    """
+    ends = [one for one in (life.closed, life.closes) if one is not None]
+    if campaign.keep_days is None or not life.is_over(now) or (life.sealed is not None and not archived):
+        return None
+    days = (now - min(ends)).days
+    return (days, campaign.keep_days) if days > campaign.keep_days else None
+
+
+def kept_words(kept: tuple[int, int]) -> str:
+    """The sentence on a promise that is not kept."""
+    days, promised = kept
+    return (
+        f"It ended {counted(days, 'day')} ago, {days - promised:,} more than the {counted(promised, 'day')} after "
+        "which its document promises that no single answer can be found. Seal it; if there is an archive, delete it."
+    )
+
+
 HEALTH: Final[Sequence[Rule[Facts]]] = (
     Rule(ACT, lambda f: f.status == "damaged", "Damaged", "ldp-aggregator fsck says what is wrong."),
     Rule(ACT, lambda f: f.stopped, "Not counted", lambda f: f.stopped),
+    Rule(ACT, lambda f: f.kept, "Kept too long", lambda f: kept_words(f.kept) if f.kept else ""),
     Rule(
         WATCH,
         lambda f: f.refused > max(1, REFUSED_SHARE * f.reports),
@@ -334,7 +358,7 @@ MODEL: Final[Sequence[Rule[Facts]]] = (
     ),
     Rule(NOTE, _always, "Not measured", _expected),
 )
-"""How good is the model?"""
+"""The verdict on the model: how good it is."""
 
 
 def _assumed(facts: Facts) -> str:
@@ -394,7 +418,7 @@ LEARNED: Final[Sequence[Rule[Facts]]] = (
     ),
     Rule(NOTE, _always, lambda f: f"{f.top[0] if f.top else ''} tells most", _clue),
 )
-"""What was learned?"""
+"""The verdict on what was learned."""
 
 
 def attention(facts: Facts) -> Verdict:

@@ -88,7 +88,7 @@ class Install:
         return mark
 
     def mark(self, transaction: Transaction, before: bytes | None) -> bytes | None:
-        """Give the storage's new state a mark, valid beside the former one until :meth:`settle_mark`."""
+        """Mark the storage's new state; the mark is valid beside the former one until :meth:`settle_mark`."""
         if self.marker is None:
             return None
         mark = os.urandom(_MARK_BYTES)

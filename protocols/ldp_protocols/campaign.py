@@ -43,7 +43,9 @@ class Campaign:
     ``moments`` (what fitting a projection needs) or ``score`` (how good the model of the ``evaluation`` is).
     ``windows`` make it a series: each device answers once, in one of them; it ``opens`` with the first and ``closes``
     some days after the last. With an ``issuer`` the upload of a device shows one of its tokens; with a ``gateway`` it
-    is sealed to that key. One with a ``federation`` asks nodes, and no device.
+    is sealed to that key. One with a ``federation`` asks nodes, and no device. ``operator`` answers for it, ``contact``
+    says where questions go, ``privacy_url`` has the privacy notice; ``keep_days`` after it is over nothing is kept by
+    which a single answer could be found. These four are the author's word, and None where nothing was said.
     """
 
     document: bytes
@@ -63,6 +65,10 @@ class Campaign:
     issuer: Issuer | None = None
     gateway: Gateway | None = None
     federation: Federation | None = None
+    operator: str | None = None
+    contact: str | None = None
+    privacy_url: str | None = None
+    keep_days: int | None = None
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:

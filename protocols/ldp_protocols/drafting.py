@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ldp_protocols.blanket import largest_local
 from ldp_protocols.document.authored import (
+    FOR_PEOPLE,
     MOMENTS,
     MOST_BINS,
     VERSION,
@@ -189,6 +190,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "version": VERSION,
         "title": authored["title"],
         "purpose": authored["purpose"],
+        **{name: authored[name] for name in FOR_PEOPLE if authored[name] is not None},
         **({"label": authored["label"].to_json()} if authored["label"] else {}),
         "features": [feature.to_json() for feature in authored["features"]],
         "privacy": authored["privacy"].to_json(),

@@ -23,6 +23,8 @@ paragraphs, which could forge a second line; marks that reverse the order of wha
 halves of a surrogate pair, which have no UTF-8.
 """
 
+_ADDRESS: Final = re.compile(r"https://[0-9A-Z_a-z][!#-?A-~]{0,191}")
+
 _LEAST_SPAN: Final = 1e-150
 _LARGEST_SPAN: Final = 1e150
 """Widths of a value range whose squares, which variances are made of, are still doubles."""
@@ -134,6 +136,15 @@ class Fields:
     def optional_text(self, name: str) -> str | None:
         return self.text(name) if self.has(name) else None
 
+    def address(self, name: str) -> str | None:
+        """The address of a page for people, or None: of ``https``, so that nobody on the way can show another page, and
+        without an ``@``, before which a name could look like the host.
+        """
+        address = self.optional_text(name)
+        if address is not None and not _ADDRESS.fullmatch(address):
+            raise self._wrong(name, "an address such as https://example.org/privacy", address)
+        return address
+
     def switch(self, name: str) -> bool | None:
         """True or false; None where it is absent or null."""
         value = self.raw(name)
@@ -219,8 +230,12 @@ class Fields:
         """Refuse unknown keys."""
         unknown = [name for name in self._members if name not in self._asked]
         if unknown:
+            from difflib import get_close_matches  # Here: a device refuses few documents.
+
+            near = get_close_matches(str(unknown[0])[:LONGEST_TEXT], self._asked, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
             known = ", ".join(dict.fromkeys(self._asked))
-            raise self.error(shorten(str(unknown[0])), f"unknown key; the keys here are {known}")
+            raise self.error(shorten(str(unknown[0])), f"unknown key; {meant}the keys here are {known}")
 
 
 def integral(value: Any) -> int | None:

@@ -35,7 +35,7 @@ SCHEME: Final = "PrivateToken"
 ANSWERS_TYPE: Final = "application/vnd.ldp-bayes.answers"
 """A relay's batch of answers in the clear, one after another: the token of each, and its upload."""
 RELAY_HEADER: Final = "LDP-Relay-Token"
-"""Where a relay is shown its own."""
+"""The header in which a relay is shown its own token."""
 
 _NONCE: Final = b"ldp-bayes answer 1\n"
 _RELAY: Final = b"ldp-bayes relay 1\n"

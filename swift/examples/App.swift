@@ -13,7 +13,7 @@ final class Survey {
     func begin(agrees: (Campaign) async -> Bool) async throws {
         var step = await campaign.nextStep()
         if case .ask(let document, _) = step { step = await campaign.decide(agrees(document)) }
-        if case .contribute = step { try await campaign.contribute(["age": "young", "income": 41_000], label: "no") }
+        if case .contribute = step { try await campaign.contribute(["age": "young", "words": 41_000], label: "no") }
         device.start()
     }
     /// The person's own log, and their way out.

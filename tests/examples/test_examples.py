@@ -80,7 +80,7 @@ def test_notebooks_run_and_say_what_is_so() -> None:
     assert means[0] <= means[-1]
     found = told_by("train.ipynb")
     assert found["accuracy"] > found["majority"]
-    assert "missed_payment" in found["campaign"]._repr_html_()
+    assert "split_suits" in found["campaign"]._repr_html_()
     found = told_by("read_a_campaign.ipynb")
     assert "per_liar" in found["estimates"]._repr_html_()
     with pytest.raises(KeyError):
@@ -98,7 +98,7 @@ def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path)
         ready = re.fullmatch(r"devices contribute to (\S+) campaign (\S+)\n", server.stdout.readline())
         assert ready
         url, campaign = ready.groups()
-        given = json.dumps({"record": {"age": "young", "income": 10_000}, "label": "yes"})
+        given = json.dumps({"record": {"age": "young", "words": 10_000}, "label": "yes"})
         contribute = ["ldp-client", "contribute", url, campaign]
         shell(*contribute, "--storage", tmp_path / "device.db", given=given)
         token = shell("ldp-aggregator", "token", "create", "--scope", "collector", "--data", tmp_path / "data")

@@ -19,6 +19,7 @@ RUN = ("sh", "python", "js")
 FEWEST_RUN = 0.85
 EXAMPLES_RUN = "tests/examples"
 WITH_STARTS = ("README.md", "deploy/client-wheel/README.md", "docs/client.md", "docs/how-to/backend.md")
+LANGUAGES = ["Python", "JavaScript", "Kotlin", "Swift"]
 CHOOSING = (ROOT / "docs" / "how-to" / "choose.md").read_text(encoding="utf-8")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 CELLS = (2, 3, 4, 6, 8, 12, 20, 32, 64, 128)
@@ -33,8 +34,8 @@ WITH_BLOCKS = [page for page in PAGES if any(block.reason is None for block in b
 def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, started, tmp_path, monkeypatch):
     """In interpreters that have imported already and, at length, in new ones."""
     blocks = [block for block in blocks_of(page) if block.reason is None and not block.included]
-    if any(block.language == "js" or re.search(r"^node ", block.text, re.MULTILINE) for block in blocks):
-        needs_node()
+    if not has_node() and any(block.language == "js" or re.search(r"^node ", block.text, re.M) for block in blocks):
+        blocks = without_node(blocks)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with Session(tmp_path, *([str(programs())] if started == "forked" else [])) as session:
         stage = (STAGES[page](session) if page in STAGES else None) or iter(())
@@ -49,9 +50,18 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, started,
         next(stage, None)
 
 
-def needs_node():
-    if shutil.which("node") is None or not (ROOT / "javascript" / "dist" / "index.js").is_file():
+def has_node():
+    return shutil.which("node") is not None and (ROOT / "javascript" / "dist" / "index.js").is_file()
+
+
+def without_node(blocks):
+    """A page's blocks, but for those in JavaScript; a page that needs Node for others, too, is skipped."""
+    others = [block for block in blocks if block.language != "js"]
+    if not any(block.language == "python" for block in others) or any(
+        re.search(r"^node ", block.text, re.MULTILINE) for block in others
+    ):
         pytest.skip("node or javascript/dist is missing; make javascript builds it")
+    return others
 
 
 def test_every_block_runs_or_says_why_not_and_few_do_not():
@@ -67,6 +77,16 @@ def test_no_fence_is_missed():
     for page in PAGES:
         fences = re.findall(r"^ *(?:```|~~~)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         assert len(fences) == 2 * len(blocks_of(page)), page
+
+
+def test_every_choice_of_a_language_has_all_four_in_one_order():
+    """The theme shows the same language in every place where a reader may choose."""
+    for page in PAGES:
+        content = (ROOT / page).read_text(encoding="utf-8")
+        labels = re.findall(r'^=== "([^"]+)"$', content, re.MULTILINE)
+        assert labels == LANGUAGES * (len(labels) // len(LANGUAGES)), page
+    guide = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    assert guide.count(f'=== "{LANGUAGES[0]}"') > 5
 
 
 def test_every_page_there_is_is_read():

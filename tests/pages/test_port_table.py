@@ -1,12 +1,13 @@
-"""The table of the four clients in docs/how-to/port.md: each file is there, and defines what the table names."""
+"""The table of the four clients, docs/site/clients.csv: each file is there, and defines what the table names."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "how-to" / "port.md"
+TABLE = ROOT / "docs" / "site" / "clients.csv"
 FOLDERS = {"Python": "", "npm": "", "Kotlin": "kotlin/src/main/kotlin/", "Swift": "swift/Sources/LdpBayes/"}
 WORDS = r"def|class|const|function|interface|type|fun|val|object|func|struct|enum|protocol|let|var"
 MOST_EMPTY = 10
@@ -14,11 +15,14 @@ MOST_EMPTY = 10
 
 def cells():
     """Concept, client, file and names of every place that is not empty."""
-    rows = re.findall(r"^\| ([a-z].*?) \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    for concept, rest in rows:
-        for client, cell in zip(FOLDERS, rest.split("|"), strict=True):
-            if names := re.findall(r"`([^`]+)`", cell):
-                yield pytest.param(client, *names[:1], names[1:], id=f"{concept}, {client}")
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        heads, *rows = csv.reader(file)
+    assert heads[1:] == list(FOLDERS)
+    for concept, *cells in rows:
+        for client, cell in zip(FOLDERS, cells, strict=True):
+            if cell:
+                path, *names = cell.split()
+                yield pytest.param(client, path, names, id=f"{concept}, {client}")
 
 
 CELLS = list(cells())

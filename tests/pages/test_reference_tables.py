@@ -21,7 +21,7 @@ from ldp_simulations.commands.reproduce import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"commands": "commands", "drafts": "draft", "settings": "settings", "http": "http", "codes": "codes"}
-ELSEWHERE = {"datasets": "../reproduce", "metrics": "../deployment/watching"}
+ELSEWHERE = {"datasets": "../reproduce", "metrics": "../deployment/watching", "clients": "../how-to/port"}
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,9 @@ export class Device {
 
   /**
    * Deletes what is kept about the person, damaged or not: of an account its own, else everything in the storage, which
-   * `storage.clear()` does in any case. What follows is a new device; what was sent stays sent.
+   * `storage.clear()` does in any case. What follows is a new device; what was sent stays sent: an answer that was counted is a
+   * number in a sum, and nobody can take it out. How long a server keeps what it could be found by is with the operator (`keep_days` of
+   * the campaign, where it promises that).
    */
   async erase(): Promise<void> {
     const { storage, identity, key } = this.install;

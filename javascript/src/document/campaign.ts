@@ -15,6 +15,7 @@ import {
   isName,
   isPositive,
   isText,
+  like,
   must,
   optional,
   whole,
@@ -40,6 +41,7 @@ import { areWindows, opensAt, WINDOW_GRACE } from "./windows.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
+const ADDRESS = /^https:\/\/\w[!#-?A-~]{0,191}$/;
 const MOST_QUESTIONS = 2 * MOST_FEATURES + 1 + MOST_PRODUCTS;
 
 /** Checks what a document with a crowd promises, and gives what checks whether its questions keep that. */
@@ -58,6 +60,10 @@ function checkAuthored(document: any, checkCrowd: CheckCrowd | undefined): Featu
     version: (version) => version === 1,
     title: isName,
     purpose: optional((text) => isText(text, 2000)),
+    operator: optional(isName),
+    contact: optional(isName),
+    privacy_url: optional(like(ADDRESS)),
+    keep_days: optional(whole(1, 36500)),
     label: optional((value) =>
       check(value, {
         name: isName,

@@ -70,6 +70,14 @@ export interface CampaignDocument {
   readonly version: number;
   readonly title: string;
   readonly purpose?: string | null;
+  /** Who answers for it. */
+  readonly operator?: string | null;
+  /** Where questions and complaints go. */
+  readonly contact?: string | null;
+  /** The privacy notice, by https. */
+  readonly privacy_url?: string | null;
+  /** Days after its end until nothing is kept by which an answer could be found. */
+  readonly keep_days?: number | null;
   /** Absent where statistics of values are asked for, and no model. */
   readonly label?: Label | null;
   readonly features: readonly Feature[];

@@ -40,7 +40,7 @@ def figure_text(figure: Told) -> str:
 
 
 PEOPLE: Final = 1000
-"""That a picture of confusion is of."""
+"""Most classes of a picture of confusion."""
 
 
 @dataclass(frozen=True)

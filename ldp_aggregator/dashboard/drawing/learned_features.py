@@ -1,4 +1,4 @@
-"""What a campaign has learned. Figures, the features that tell most of the class first, and the table under each: a
+"""Pictures of what a campaign has learned: the features that tell most of the class first, and the table under each: a
 mark is a share as the model believes it, given all reports: never below 0, and drawn to what is likely where reports
 are few. The line is the 95 % interval of the unbiased estimate, as far as shares go.
 

@@ -39,6 +39,12 @@ STATISTICS: Final = "statistics"
 
 MOST_RELEASE: Final = 1 << 40
 
+MOST_KEPT_DAYS: Final = 36_500
+"""A hundred years."""
+
+FOR_PEOPLE: Final = ("operator", "contact", "privacy_url", "keep_days")
+"""Members that people are shown beside title and purpose; a document only has those that its author gave."""
+
 ANSWERS: Final = ("one", "all")
 
 MOST_BINS: Final = 8
@@ -150,6 +156,12 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
+    for_people = {
+        "operator": fields.optional_text("operator"),
+        "contact": fields.optional_text("contact"),
+        "privacy_url": fields.address("privacy_url"),
+        "keep_days": fields.integer("keep_days", least=1, most=MOST_KEPT_DAYS) if fields.has("keep_days") else None,
+    }
     windows = read_windows(fields.raw("windows"), refuse)
     opens, closes = _read_times(fields, windows)
     gateway = read_gateway(fields.raw("gateway"), refuse)
@@ -179,6 +191,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     return {
         "title": title,
         "purpose": purpose,
+        **for_people,
         "label": label,
         "features": features,
         "privacy": privacy,

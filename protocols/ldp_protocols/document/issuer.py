@@ -30,7 +30,7 @@ MGF1 with SHA-384 and a salt of 48 bytes, for 2,048 bits and the exponent 65537.
 """
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]{456}={0,2}")
-"""What :func:`base64.urlsafe_b64decode` reads is more: it passes over what is no letter of it."""
+"""Letters of base64url; :func:`base64.urlsafe_b64decode` passes over any other."""
 _LIKE: Final = '{"name": "tokens.example.org", "key": "MIIBUjA9...", "tokens": 1}'
 
 

@@ -32,7 +32,7 @@ SHOWN: Final = 4
 _SURE: Final = 0.99
 """A probability above this is said no more exactly: what a model is that sure of is right less often."""
 PAGE: Final = "http://localhost:5173"
-"""Where examples/javascript/serve.mjs serves its page."""
+"""The address at which examples/javascript/serve.mjs serves its page."""
 
 _LOOK_SECONDS: Final = 0.5
 """A wait without end is not woken by signals everywhere."""
@@ -54,7 +54,7 @@ def add_demo(groups: Groups, text: str) -> None:
         "demo",
         help=text,
         description=DESCRIPTION,
-        examples=("--devices 5000", "--data people.csv --label income --epsilon 2 --json"),
+        examples=("--devices 5000", "--data people.csv --label words --epsilon 2 --json"),
     )
     parser.set_defaults(command=_run)
     parser.add_argument(
@@ -210,7 +210,7 @@ def _with_error(accuracy: float, figures: dict[str, Any]) -> str:
 
 
 def _first_report(campaign: Campaign, upload: bytes | None) -> dict[str, Any]:
-    """All that the server got from one device: the bytes of its upload, and what its first report says."""
+    """Bytes that the server got from one device: the bytes of its upload, and what its first report says."""
     if upload is None:
         raise AssertionError("an experiment has at least one device")
     block = decode_upload(upload, campaign)[0]

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.trainers.reading import TableError
+from ldp_simulations.figures.overview import Overview
 from ldp_simulations.studies.trials import Journal, Trial, experiment_id, run_trials
 from ldp_simulations.tables import Table
 
@@ -26,7 +27,7 @@ REFERENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "without privacy": ("non-private", "non-private Gaussian"),
     "majority class": ("majority",),
 }
-"""What is drawn as a line across a panel, and how the tables call it."""
+"""A line across a panel, and its name in the tables."""
 
 Z_95: Final = 1.96
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -196,7 +197,9 @@ class Figure:
     least_runs: int = 2
     """Fewer have no standard error."""
     summary: Callable[[pd.DataFrame], str] | None = None
-    """What the page says of the table in words and numbers, before its accuracies."""
+    """Words and numbers about the table, on the page before its accuracies."""
+    overviews: tuple[Overview, ...] = ()
+    """Pictures beside the plots, for other pages than the figure's own."""
     measured_of: tuple[ModuleType, ...] = ()
     """The code whose changes make the figure another one: what it was measured of is kept beside it."""
 
@@ -265,10 +268,13 @@ class Figure:
         pictures = [folder / f"{self.name}{plot.name}.svg" for plot in self.plots]
         for plot, picture in zip(self.plots, pictures, strict=True):
             plot.draw(table, picture)
+        others = [folder / f"{self.name}{one.name}.svg" for one in self.overviews]
+        for overview, picture in zip(self.overviews, others, strict=True):
+            overview.draw(table, picture)
         shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
         written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
         page.write_text(f"{written.partition(TABLES)[0]}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
-        return [self.table(folder), *pictures, page]
+        return [self.table(folder), *pictures, *others, page]
 
     def tables(self, table: pd.DataFrame) -> str:
         """The part of the page below :data:`TABLES`."""

@@ -29,6 +29,7 @@ from ldp_simulations.benchmarks import draft_of, people_of
 from ldp_simulations.columns import Columns, Floats, Integers
 from ldp_simulations.fidelities import simulate_counts
 from ldp_simulations.figures.figure import Execution, Figure, Plot
+from ldp_simulations.figures.overview import Overview
 from ldp_simulations.studies.trials import EVALUATING
 
 CHOSEN_ON: Final = (
@@ -284,6 +285,14 @@ HONEST_ACCURACY: Final = Figure(
             panels=("dataset", "epsilon"),
             curves=("variant",),
             x="devices",
+        ),
+    ),
+    overviews=(
+        Overview(
+            name="-overview",
+            title=("On average, 20,000 devices reach three", "quarters of what is to learn (epsilon 1)"),
+            devices=(1_000, 20_000, 320_000),
+            select=lambda table: table[(table["epsilon"] == 1) & (table["variant"] == DEFAULT)],
         ),
     ),
 )

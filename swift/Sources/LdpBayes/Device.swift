@@ -61,7 +61,9 @@ public final class Device: Sendable {
         state.secret = nil
         return try state.json()
     }
-    /// Deletes everything in the storage. What follows is a new device; what was sent stays sent.
+    /// Deletes everything in the storage. What follows is a new device; what was sent stays sent: an answer that was counted is a number
+    /// in a sum, and nobody can take it out. How long a server keeps what it could be found by is with the operator
+    /// (``Campaign/keepDays``, where it promises that).
     public func erase() throws {
         try install.storage.clear()
         try install.landed()

@@ -14,6 +14,14 @@ public struct Campaign: Sendable {
     public var title: String { authored.title }
     /// For people, like ``title``.
     public var purpose: String { authored.purpose }
+    /// Who answers for it, in the words of its author; nil where nobody is named.
+    public var `operator`: String? { authored.operator }
+    /// Where questions and complaints go.
+    public var contact: String? { authored.contact }
+    /// The privacy notice, by https.
+    public var privacyUrl: String? { authored.privacyUrl }
+    /// Days after its end until nothing is kept by which an answer could be found.
+    public var keepDays: Int? { authored.keepDays }
     /// The class to learn; without a label one class, the empty text.
     public var label: Label { authored.label }
     /// The features that a record has.
@@ -63,14 +71,15 @@ public struct Campaign: Sendable {
     func slot(_ group: Int) -> [UInt8] { Array(id.utf8) + littleEndian(authored.answersAll ? group : 0, 4) }
 }
 
-private let (longestPurpose, mostCampaignCells, mostRelease) = (2000, 1 << 18, 1 << 40)
+private let (longestPurpose, mostCampaignCells, mostRelease, mostKeptDays) = (2000, 1 << 18, 1 << 40, 36_500)
 private enum Answers: String, CaseIterable { case one, all }
 private enum Discrete: String, CaseIterable { case auto, de, sue, oue, she, the, ss }
 private enum OfNumbers: String, CaseIterable { case auto, laplace, onebit, sign }
 
 /// All of a document but its questions.
 struct Authored {
-    let title: String, purpose: String, label: Label, features: [Feature], study: String?, opens: Date?, closes: Date?
+    let title: String, purpose: String, `operator`: String?, contact: String?, privacyUrl: String?, keepDays: Int?
+    let label: Label, features: [Feature], study: String?, opens: Date?, closes: Date?
     /// What the campaign asks for; where it is a series, each device answers once in its life, in the window that it drew.
     let asks: Asks, windows: Windows?
     /// The features that questions are about: a projection's inputs are replaced by its outputs.
@@ -85,6 +94,11 @@ struct Authored {
         if fields.raw("gateway") != nil { throw failure("no-relay", "its answers go sealed by a relay, and this client seals none") }
         title = try fields.name("title")
         purpose = try fields.text("purpose", longest: longestPurpose) ?? ""
+        (`operator`, contact) = (try fields.optionalName("operator"), try fields.optionalName("contact"))
+        privacyUrl = try fields.optionalName("privacy_url")
+        let isPage = privacyUrl?.range(of: #"^https://[0-9A-Z_a-z][!#-?A-~]{0,191}\z"#, options: .regularExpression) != nil
+        try fields.require(privacyUrl == nil || isPage, "privacy_url", "must be an address such as https://example.org/privacy")
+        keepDays = try fields.optionalWhole("keep_days", 1...mostKeptDays)
         let described = fields.raw("label")
         let asks = try fields.choice("asks", else: described == nil ? Asks.statistics : .model)
         try fields.require((asks == .statistics) == (described == nil), "asks", "must be statistics without a label, and only then")

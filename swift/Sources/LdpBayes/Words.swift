@@ -27,7 +27,8 @@ public struct Sentence: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Two `sentences` for the person who is asked, and a paragraph for the app's privacy `policy`.
+/// Two `sentences` for the person who is asked, one more for each of operator, contact, privacy notice and days of keeping that the
+/// campaign has, and a paragraph for the app's privacy `policy`.
 public struct Explanation: Equatable, Sendable, CustomStringConvertible {
     public let sentences: [Sentence], policy: Sentence
     public var description: String { sentences.map(\.description).joined(separator: " ") }
@@ -50,6 +51,8 @@ private let policy =
     + "random number, which tells it from others, no name and no identifier of you or the device. You may withdraw at "
     + "any time: what has not left is deleted."
 
+private let kept = "Days after its end until nothing is kept by which your answer could be found: at most {keep_days}."
+
 /// What a campaign's noise means, in its own numbers; answers go to `url`.
 func explained(_ campaign: Campaign, _ url: String) -> Explanation {
     let told: [String: Sentence.Parameter] = [
@@ -64,8 +67,19 @@ func explained(_ campaign: Campaign, _ url: String) -> Explanation {
         ? Sentence(key: "hidden", parameters: ["people": .number(people), "others": .number(others)], template: hidden)
         : Sentence(key: "bare", parameters: ["people": .number(people)], template: bare)
     let more = told.merging(["title": .text(plain(campaign.title)), "url": .text(url)]) { own, _ in own }
-    let sentences = [Sentence(key: "answers", parameters: told, template: answers), noise]
+    let sentences = [Sentence(key: "answers", parameters: told, template: answers), noise] + forPeople(campaign)
     return Explanation(sentences: sentences, policy: Sentence(key: "policy", parameters: more, template: policy))
+}
+
+/// Members of a document that its author may leave out, each in a sentence.
+private func forPeople(_ campaign: Campaign) -> [Sentence] {
+    let told: [(String, Sentence.Parameter?, String)] = [
+        ("operator", campaign.operator.map { .text(plain($0)) }, "{operator} is responsible for this."),
+        ("contact", campaign.contact.map { .text(plain($0)) }, "Questions and complaints go to {contact}."),
+        ("privacy_url", campaign.privacyUrl.map { .text($0) }, "The privacy notice: {privacy_url}"),
+        ("keep_days", campaign.keepDays.map { .number($0) }, kept),
+    ]
+    return told.compactMap { key, value, template in value.map { Sentence(key: key, parameters: [key: $0], template: template) } }
 }
 
 extension Campaign {

@@ -39,6 +39,7 @@ extension Vectors {
             try equal(sentence.parameters, Dictionary(uniqueKeysWithValues: parameters))
         }
         let explained = LdpBayes.explained(campaigns[row["document"]!.string]!, row["url"]!.string)
+        try equal(explained.sentences.count, row["sentences"]!.entries!.count)
         for (sentence, wanted) in zip(explained.sentences, row["sentences"]!.entries!) { try told(sentence, wanted) }
         try told(explained.policy, row["policy"]!)
         try equal(explained.description, explained.sentences.map(\.description).joined(separator: " "))

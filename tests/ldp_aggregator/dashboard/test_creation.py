@@ -105,6 +105,28 @@ async def test_columns_are_published_as_they_stand_or_become_a_draft_which_count
     assert (await dashboard.send("/campaigns/new", both))[2] == f"/campaigns/{Campaign.compile(draft).id}"
 
 
+async def test_the_form_offers_who_answers_for_a_campaign_and_the_peoples_page_shows_it(dashboard):
+    told = {"operator": "Clinic <b>", "contact": "privacy@example.org", "privacy_url": "https://example.org/p?a=1&b=2"}
+    form = {**COLUMNS, **told, "keep_days": "30", "action": "publish"}
+    status, page, _ = await dashboard.send("/campaigns/new", {**form, "keep_days": "0"})
+    assert (status, "keep_days: must be an integer from 1 to 36500" in page, 'value="Clinic &lt;b&gt;"' in page) == (
+        (400, True, True)
+    )
+    assert (await dashboard.send("/campaigns/new", form))[0] == 303
+    (state,) = await dashboard.store.campaigns()
+    campaign = Campaign.parse(await dashboard.store.document(state.id))
+    assert {name: getattr(campaign, name) for name in told} == told
+    assert campaign.keep_days == 30
+    page = await dashboard.people_page(state)
+    assert "Who answers for it" in page
+    assert "Clinic &lt;b&gt;" in page
+    assert 'href="https://example.org/p?a=1&amp;b=2"' in page
+    assert "30 days after the end" in " ".join(page.split())
+    await dashboard.send("/campaigns/new", {**COLUMNS, "title": "of nobody", "action": "publish"})
+    (other,) = [one for one in await dashboard.store.campaigns() if one.id != state.id]
+    assert "Who answers for it" not in await dashboard.people_page(other)
+
+
 async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
     form = {"draft": json.dumps(draft), "action": "publish", "federated": "yes"}
     _, _, onward = await dashboard.send("/campaigns/new", form)

@@ -275,12 +275,30 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said():
         assert 0 < exact <= delta
 
 
+def _rounded_up(bound):
+    """Three digits of a bound, never below it."""
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 2)
+    return f"{math.ceil(bound / unit - 1e-9) * unit:.3g}"
+
+
+def test_the_picture_of_who_learns_what_says_how_sure_the_server_and_a_reader_become():
+    docs = Path(__file__).parents[3] / "docs"
+    told = (docs / "site" / "observers.html").read_text(encoding="utf-8")
+    campaign = compiled(1.0, features=EIGHT)
+    reader = published_guarantee(campaign, 100_000).epsilon
+    for epsilon, digits in ((campaign.realised_epsilon, 0), (reader, 1)):
+        sure = math.ceil(10**digits * 100 / (1 + math.exp(-epsilon))) / 10**digits
+        percent = f"{sure:.{digits}f}"
+        assert f'<b style="--sure: {percent}%">{percent} % at most</b>' in told
+    assert "epsilon 1, 100,000 devices" in (docs / "privacy.md").read_text(encoding="utf-8")
+
+
 def test_the_table_of_the_privacy_page_is_what_comes_out():
     page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
     campaigns = [compiled(epsilon, features=EIGHT) for epsilon in (0.5, 1.0, 2.0, 4.0)]
     for devices in (1_000, 10_000, 100_000, 1_000_000):
         found = [published_guarantee(campaign, devices).epsilon for campaign in campaigns]
-        cells = " | ".join(f"{epsilon:.3g}" for epsilon in found)
+        cells = " | ".join(map(_rounded_up, found))
         told = [line for line in page.splitlines() if f"of {devices:,}" in line and line.startswith("|")]
         assert any(line.endswith(f"| {cells} |") for line in told), (devices, cells)
 

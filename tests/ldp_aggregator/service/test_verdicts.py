@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import drafts
 import numpy as np
@@ -30,10 +30,11 @@ from ldp_aggregator.service.verdicts import (
     clue,
     decide,
     guess_of,
+    kept_too_long,
     measured_of,
     model_row,
 )
-from ldp_aggregator.store.contract import PublishedModel
+from ldp_aggregator.store.contract import Life, PublishedModel
 from ldp_protocols import Campaign
 from ldp_protocols.document.model import Model
 from ldp_simulations import simulate
@@ -66,6 +67,7 @@ def plain(verdict):
         (replace(TOLD, refused=601), WATCH, "Answers are refused", "601 refusals since this server started."),
         (replace(TOLD, reports=3, refused=1), FINE, "Healthy", "3 answers"),
         (replace(TOLD, stopped="The key is not here."), ACT, "Not counted", "The key is not here."),
+        (replace(TOLD, kept=(40, 30)), ACT, "Kept too long", "It ended 40 days ago, 10 more than the 30 days after"),
         (replace(TOLD, status="damaged", stopped="x"), ACT, "Damaged", "ldp-aggregator fsck says what is wrong."),
         (replace(TOLD, status="closed"), NOTE, "Closed", "It takes no more."),
         (replace(TOLD, status="waiting"), NOTE, "Not open yet", "It takes no answers yet."),
@@ -307,3 +309,37 @@ def test_in_200_campaigns_the_headlines_interval_holds_the_models_accuracy_and_f
     # "At least", by one feature alone: the model itself may lose some to features that say the same.
     assert np.mean(least) >= 0.9
     assert max(least_by) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("life", "days", "archived", "expected"),
+    [
+        (Life(None, None, None), 1000, False, None),
+        (Life(None, None, NOW), 30, False, None),
+        (Life(None, None, NOW), 31, False, (31, 30)),
+        (Life(None, NOW, None), 31, False, (31, 30)),
+        (Life(None, NOW, NOW + timedelta(9)), 40, False, (40, 30)),
+        (Life(None, NOW, None), -1, True, None),
+        (Life(None, None, NOW, NOW), 31, False, None),
+        (Life(None, None, NOW, NOW), 31, True, (31, 30)),
+    ],
+)
+def test_a_promise_of_days_counts_from_the_end_until_a_campaign_is_sealed_without_an_archive(
+    life, days, archived, expected
+):
+    promising = Campaign.compile(drafts.draft(drafts.text("colour", "red", "green"), keep_days=30))
+    now = NOW + timedelta(days)
+    assert kept_too_long(promising, life, now, archived=archived) == expected
+    assert (
+        kept_too_long(
+            Campaign.compile(drafts.draft(drafts.text("colour", "red", "green"))), life, now, archived=archived
+        )
+        is None
+    )
+
+
+def test_a_broken_promise_of_days_is_a_request_also_of_what_is_closed():
+    closed = replace(TOLD, status="closed", kept=(31, 30))
+    assert attention(closed) == Verdict(ACT, "Kept too long")
+    told = plain(decide(HEALTH, closed))[2]
+    assert told.startswith("It ended 31 days ago, 1 more than the 30 days after which its document promises")

@@ -9,6 +9,7 @@ import pytest
 from crowds import GATEWAY, ISSUER, PROMISE
 
 from ldp_aggregator.learning.training import Decoding, learn
+from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign
 from ldp_simulations.columns import Columns
 from ldp_simulations.fidelities import simulate_counts
@@ -107,6 +108,22 @@ def test_nobody_whom_a_trial_learns_from_is_held_out(monkeypatch):
     (most,) = learned_from
     assert most == round(0.8 * len(columns))
     assert held_out - {most} == {len(columns) - most}
+
+
+def test_the_overview_of_the_pages_is_drawn_from_the_table_to_the_byte_with_the_most_to_learn_first(tmp_path):
+    folder = Path(__file__).parents[3] / "docs" / "figures"
+    (overview,) = HONEST_ACCURACY.overviews
+    table = HONEST_ACCURACY.read(folder)
+    overview.draw(table, tmp_path / "drawn.svg")
+    assert (tmp_path / "drawn.svg").read_bytes() == (folder / f"honest-accuracy{overview.name}.svg").read_bytes()
+    to_learn = [ceiling - majority for _, majority, ceiling, _ in overview.rows(table)]
+    assert to_learn == sorted(to_learn, reverse=True)
+    assert len(to_learn) == len(DATASETS)
+    # Its message, on average of the tables.
+    reached = np.mean([accuracies[1] - majority for _, majority, _, accuracies in overview.rows(table)])
+    assert reached / np.mean(to_learn) == pytest.approx(0.75, abs=0.02)
+    with pytest.raises(TableError, match="cannot be written"):
+        overview.draw(table, tmp_path / "none" / "drawn.svg")
 
 
 @pytest.mark.long  # seventeen tables, eight splits of each

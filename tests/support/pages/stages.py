@@ -68,7 +68,7 @@ def serve(session, options="--data data"):
 def answer_once(session, campaign):
     session.shell(
         f"""
-        echo '{{"record": {{"age": "young", "income": 41000}}, "label": "no"}}' > record.json
+        echo '{{"record": {{"age": "young", "words": 41000}}, "label": "no"}}' > record.json
         ldp-client contribute http://127.0.0.1:{session.public} {campaign.id} --storage other.db \\
           --record-file record.json
         """,
@@ -104,7 +104,7 @@ def projections(session):
 
 def how_it_works(session):
     campaign = Campaign.compile(EXAMPLE)
-    records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
+    records = [({"age": "young", "words": 30_000}, "yes"), ({"age": "old", "words": 90_000}, "no")] * 50
     uploads = [encode_upload(perturb(campaign, record, label), campaign) for record, label in records]
     session.names |= {"draft": EXAMPLE, "uploads": uploads}
     yield
@@ -132,9 +132,28 @@ def client(session):
     key = (session.folder / "key.pub").read_text().strip()
     names = {"url": url, "campaign_id": campaign.id, "KEY": key, "Classifier": Classifier}
     session.names |= {**names, "agrees": lambda *_: True}
+    package(session)
+    (session.folder / "app.js").write_text(PLAIN_APP.format(id=campaign.id, url=url))
+    session.texts |= in_node(campaign.id, url, key)
     yield
     assert session.names["campaign"].fetch().title == campaign.title
     assert session.names["classifier"].predict({"age": "old"}) in campaign.label.classes
+
+
+def package(session):
+    """The npm package as ``make javascript`` built it, which a page's modules import by its name."""
+    modules = session.folder / "node_modules"
+    modules.mkdir(exist_ok=True)
+    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+
+
+def in_node(campaign, url, key):
+    """What stands for a browser's parts of a page's module: a storage in memory, names, a delivery that is awaited."""
+    return {
+        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign),
+        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign, url=url, key=key),
+        "device.start();": "await device.runOnce(20_000);",
+    }
 
 
 def backend(session):
@@ -153,7 +172,7 @@ def deployment(session):
     (hospitals,) = (one.text for one in blocks_of("docs/how-to/hospitals.md") if one.title)
     (folder / "hospitals.toml").write_text(hospitals)
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "income": rng.uniform(0, 200_000, 2000)})
+    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "words": rng.uniform(0, 200_000, 2000)})
     labels = pd.Series(np.where(frame["age"] == "young", "yes", "no"))
     (folder / "model.json").write_text(train(campaign, simulate(campaign, frame, labels, rng)).to_json())
     session.texts |= {
@@ -200,9 +219,7 @@ def crowd(session):
 
 def ohttp(session):
     crowd(session)
-    modules = session.folder / "node_modules"
-    modules.mkdir()
-    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    package(session)
     session.texts["const device ="] = IN_NODE.format(id="A" * 43) + "const device ="
 
 
@@ -259,7 +276,7 @@ def values(session):
 def evaluation(session):
     campaign = publish(session, {**EXAMPLE, "study": "credit"})
     ages = enumerate(["young", "medium", "old"] * 500)
-    people = [({"age": age, "income": 132 * place}, "yes" if age == "young" else "no") for place, age in ages]
+    people = [({"age": age, "words": 132 * place}, "yes" if age == "young" else "no") for place, age in ages]
     answer(session.folder / "data", campaign.id, people)
     session.shell("export LDP_AGGREGATOR_DATA=data", "the first round is over")
     session.texts["ID"] = campaign.id
@@ -282,10 +299,10 @@ def many_machines(session):
 def choose(session):
     copy(session, "examples/campaign.toml")
     rng = np.random.default_rng(1)
-    income = rng.gamma(4.0, 15_000.0, 1500).round()
-    missed = np.where(rng.random(1500) < 0.2 + 0.6 * (income < 40_000), "yes", "no")
+    words = rng.gamma(4.0, 15_000.0, 1500).round()
+    missed = np.where(rng.random(1500) < 0.2 + 0.6 * (words < 40_000), "yes", "no")
     ages = rng.choice(["young", "medium", "old"], 1500)
-    table = pd.DataFrame({"age": ages, "income": income, "missed_payment": missed})
+    table = pd.DataFrame({"age": ages, "words": words, "split_suits": missed})
     table.to_csv(session.folder / "public.csv", index=False)
 
 
@@ -320,7 +337,7 @@ def javascript(session):
         (modules / name).mkdir(parents=True)
         (modules / name / "package.json").write_text('{"type": "module", "main": "index.js"}')
         (modules / name / "index.js").write_text(text)
-    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    package(session)
     campaign = publish(session, EXAMPLE)
     url = serve(session)
     answer_once(session, campaign)
@@ -333,10 +350,7 @@ def javascript(session):
         COLLECT: url,
         "ID": campaign.id,
         "/var/lib/my-app/ldp": str(session.folder / "node-storage"),
-        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
-        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
-        "device.start();": "await device.runOnce(20_000);",
-    }
+    } | in_node(campaign.id, url, key)
     yield
     listed = json.loads(session.shell("ldp-aggregator campaign list --data data --json", "what arrived"))
     arrived = {one["id"]: one["reports"] for one in listed}
@@ -370,6 +384,14 @@ export const campaign = device.campaign("{url}", "{id}", {{ maxEpsilon: 2 }});
 export const post = async (request) => sign(request);
 await campaign.grant();
 """
+
+PLAIN_APP = """
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+export const device = new Device(memoryStorage(), {{ maxTotalEpsilon: 4, identity: "per installation" }});
+export const campaign = device.campaign("{url}", "{id}", {{ maxEpsilon: 2 }});
+"""
+"""The module that a page's first block makes of an app."""
 
 PINNED = """
 import {{ signedBy }} from "ldp-bayes-client/publisher";

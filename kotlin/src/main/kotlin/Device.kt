@@ -69,7 +69,11 @@ class Device @JvmOverloads constructor(
     /** A copy of everything that is kept about the person, except the secret, as JSON. */
     fun export(): String = Json.write(install.state().plain())
 
-    /** Deletes everything in the storage. What follows is a new device; what was sent stays sent. */
+    /**
+     * Deletes everything in the storage. What follows is a new device; what was sent stays sent: an answer that was counted is a number
+     * in a sum, and nobody can take it out. How long a server keeps what it could be found by is with the operator ([Campaign.keepDays],
+     * where it promises that).
+     */
     fun erase() {
         install.storage.clear()
         install.landed()

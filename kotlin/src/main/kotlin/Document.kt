@@ -38,6 +38,18 @@ class Campaign private constructor(
     /** For people, like [title]. */
     val purpose: String = authored.purpose
 
+    /** Who answers for it, in the words of its author; null where nobody is named. */
+    val operator: String? = authored.operator
+
+    /** Where questions and complaints go. */
+    val contact: String? = authored.contact
+
+    /** The privacy notice, by https. */
+    val privacyUrl: String? = authored.privacyUrl
+
+    /** Days after its end until nothing is kept by which an answer could be found. */
+    val keepDays: Int? = authored.keepDays
+
     /** The class to learn; without a label one class, the empty text. */
     val label: Label = authored.label
 
@@ -106,6 +118,10 @@ class Campaign private constructor(
 internal class Authored(fields: Fields) {
     val title: String
     val purpose: String
+    val operator: String?
+    val contact: String?
+    val privacyUrl: String?
+    val keepDays: Int?
     val label: Label
     val features: List<Feature>
     val asked: List<Feature>
@@ -129,6 +145,12 @@ internal class Authored(fields: Fields) {
             if (raw("gateway") != null) throw LdpException("no-relay", "its answers go sealed by a relay, and this client seals none")
             title = name("title")
             purpose = text("purpose", LONGEST_PURPOSE) ?: ""
+            operator = optionalName("operator")
+            contact = optionalName("contact")
+            privacyUrl = optionalName("privacy_url")?.also {
+                require(PAGE.matches(it), "privacy_url", "must be an address such as https://example.org/privacy")
+            }
+            keepDays = optionalWhole("keep_days", 1L..MOST_KEPT_DAYS)?.toInt()
             val described = raw("label")
             asks = Asks.valueOf(choice("asks", ASKS, if (described == null) "statistics" else "model").uppercase())
             require((asks == Asks.STATISTICS) == (described == null), "asks", "must be statistics without a label, and only then")
@@ -181,6 +203,8 @@ internal class Authored(fields: Fields) {
         const val LONGEST_PURPOSE = 2000
         const val MOST_CAMPAIGN_CELLS = 1 shl 18
         const val MOST_RELEASE = 1L shl 40
+        const val MOST_KEPT_DAYS = 36_500L
+        val PAGE = Regex("https://[0-9A-Z_a-z][!#-?A-~]{0,191}")
         val ASKS = Asks.values().map { it.name.lowercase() }
     }
 }

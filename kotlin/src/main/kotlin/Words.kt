@@ -27,11 +27,14 @@ class Sentence internal constructor(val key: String, val parameters: Map<String,
     override fun toString(): String = NAME.replace(template) { "${parameters.getValue(it.groupValues[1])}" }
 
     private companion object {
-        val NAME = Regex("\\{([a-z]+)\\}")
+        val NAME = Regex("\\{([a-z_]+)\\}")
     }
 }
 
-/** Two [sentences] for the person who is asked, and a paragraph for the app's privacy [policy]. */
+/**
+ * Two [sentences] for the person who is asked, one more for each of operator, contact, privacy notice and days of keeping that the
+ * campaign has, and a paragraph for the app's privacy [policy].
+ */
 class Explanation internal constructor(val sentences: List<Sentence>, val policy: Sentence) {
     override fun toString(): String = sentences.joinToString(" ")
 }
@@ -51,6 +54,8 @@ private const val POLICY =
         "random number, which tells it from others, no name and no identifier of you or the device. You may withdraw at " +
         "any time: what has not left is deleted."
 
+private const val KEPT = "Days after its end until nothing is kept by which your answer could be found: at most {keep_days}."
+
 /** What a campaign's noise means, in its own numbers; answers go to [url]. */
 internal fun explained(campaign: Campaign, url: String): Explanation {
     val told = mapOf(
@@ -68,7 +73,17 @@ internal fun explained(campaign: Campaign, url: String): Explanation {
             Sentence("bare", mapOf("people" to PEOPLE), BARE)
         }
     val policy = Sentence("policy", told + mapOf("title" to plain(campaign.title), "url" to url), POLICY)
-    return Explanation(listOf(Sentence("answers", told, ANSWERS), noise), policy)
+    return Explanation(listOf(Sentence("answers", told, ANSWERS), noise) + forPeople(campaign), policy)
+}
+
+/** Members of a document that its author may leave out, each in a sentence. */
+private fun forPeople(campaign: Campaign): List<Sentence> = with(campaign) {
+    listOfNotNull(
+        operator?.let { Sentence("operator", mapOf("operator" to plain(it)), "{operator} is responsible for this.") },
+        contact?.let { Sentence("contact", mapOf("contact" to plain(it)), "Questions and complaints go to {contact}.") },
+        privacyUrl?.let { Sentence("privacy_url", mapOf("privacy_url" to it), "The privacy notice: {privacy_url}") },
+        keepDays?.let { Sentence("keep_days", mapOf("keep_days" to it), KEPT) },
+    )
 }
 
 /** What a question is about. */
