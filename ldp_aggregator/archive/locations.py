@@ -148,7 +148,7 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
 
 
 def joined(files: Iterable[Mapping[int, Reports]]) -> dict[int, Reports]:
-    """All their reports by question."""
+    """All reports of the files by question."""
     found: dict[int, list[Reports]] = {}
     for file in files:
         for question, reports in file.items():
@@ -160,7 +160,7 @@ def joined(files: Iterable[Mapping[int, Reports]]) -> dict[int, Reports]:
 
 
 def without_refused(campaign: Campaign, question: int, reports: Reports) -> Reports:
-    """Those that a device can have sent."""
+    """The reports that a device can have sent."""
     wrong = list(refusals(campaign.counted[question], reports.payloads))
     return (
         Reports(np.delete(reports.ids, wrong, axis=0), np.delete(reports.payloads, wrong, axis=0)) if wrong else reports

@@ -329,7 +329,7 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Reports]
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
-    """The part of an upload that was counted; repetitions may be among it, but alone only where they are asked for."""
+    """The accepted reports of an upload; one of duplicates alone has some only if ``repeated``."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
     wrong = set(outcome.places)

@@ -171,7 +171,7 @@ class TokenIssuer:
             database.execute("INSERT INTO signed VALUES (?, ?, ?)", (self._key_id, person, request))
 
     def check(self) -> None:
-        """Raises LdpError where what is signed could not be kept."""
+        """Check that the count can be written. Raises LdpError."""
         with self._transaction():
             pass
 

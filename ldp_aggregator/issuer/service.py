@@ -46,7 +46,7 @@ STATUSES: Final = {
     "wrong-media-type": 415,
     "people-unavailable": 503,
 }
-"""Of the problems, by code; any other one is 500."""
+"""HTTP status of each problem by its code; any other code is a 500."""
 LIMITS: Final = Limits(header_bytes=4096, body_seconds=10.0, answer_seconds=30.0, drain_seconds=5.0)
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -107,7 +107,7 @@ class Service:
         return web.json_response({"status": "ok"})
 
     async def readiness(self, _request: web.Request) -> web.Response:
-        """What is signed could be kept."""
+        """Readiness: the file of counts takes a write."""
         await asyncio.to_thread(self._issuer.check)
         return web.json_response({"status": "ready"})
 

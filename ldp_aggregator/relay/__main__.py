@@ -28,7 +28,7 @@ from ldp_protocols.errors import LdpError
 PROGRAM: Final = "ldp-relay"
 LOG: Final = logging.getLogger("ldp_aggregator.relay")
 AGAIN_SECONDS: Final = 1.0
-"""Before an aggregator that is not up is asked again for the campaign."""
+"""Seconds before an aggregator that is not up is asked again for the campaign."""
 AGAIN_TIMEOUT: Final = 10.0
 """Seconds that it has to answer; a stop waits for it, too."""
 

@@ -23,20 +23,20 @@ from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT
 from ldp_protocols import LdpError
 
 MOST_CONNECTIONS: Final = 64
-"""At once; the next ones take the place of who has been saying something for longest, or are told to come back."""
+"""Most connections at once; the next one takes the place of the oldest whose request is not there yet, or gets 503."""
 
 LONGEST_FAREWELL: Final = 1.0
 """Seconds for a connection that has to go."""
 
 STOP_SECONDS: Final = 5.0
-"""For requests that are being answered when the door is closed."""
+"""Seconds that requests under way have when the door is closed."""
 
 LARGEST_REQUEST_HEAD: Final = 1 << 14
 """Bytes of a request before its body."""
 
 JSON: Final = "application/json"
 ANY: Final = "*"
-"""In place of a route's method."""
+"""A route with this method answers every method."""
 
 _LONGEST_LENGTH: Final = 19
 """Digits of a Content-Length that are worth reading; the number is compared as a whole."""
@@ -172,11 +172,11 @@ class Door(ThreadingHTTPServer):
         self._places.release()
 
     def listen_to(self, connection: Any) -> None:
-        """A request is to come."""
+        """A request is awaited on this connection."""
         self._asking[connection] = None
 
     def heard(self, connection: Any) -> None:
-        """It is there, or will never be."""
+        """The request has arrived, or never will."""
         self._asking.pop(connection, None)
 
     def finish(self) -> None:
@@ -197,7 +197,7 @@ class Door(ThreadingHTTPServer):
 
 
 class _TooLongError(OSError):
-    """A head has no end, as far as it is read."""
+    """The end of a request's head has not been read yet."""
 
 
 class _Incoming(io.RawIOBase):
@@ -307,7 +307,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body if len(body) == length else None
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no request, in words of ours; nothing of it is repeated."""
+        """Refuse a malformed request with a problem document; nothing of the request is repeated."""
         status, problem = _NO_REQUEST.get(code, (400, "malformed-request"))
         self._refuse(RefusedError(status, problem), "none")
 
@@ -339,7 +339,7 @@ _NO_REQUEST: Final = {
     431: (431, "headers-too-large"),
     501: (405, "method-not-allowed"),
 }
-"""What http.server refuses by itself, by its status."""
+"""Status and code in place of each status with which http.server refuses by itself."""
 
 
 def _busy() -> bytes:

@@ -61,7 +61,7 @@ MODEL_AGE: Final = 60.0
 the relay asks, and nothing of when a device did."""
 
 BATCH_HEADER: Final = "LDP-Relay-Batch"
-"""Sent with an upload whose reports were mixed in a batch of at least so many devices, and with no other."""
+"""Header of an upload from a batch: the least number of devices whose reports were mixed in it."""
 
 
 class Relay:
@@ -318,7 +318,7 @@ class Relay:
             raise _full()
 
     def _room(self, transaction: Transaction) -> tuple[int, int]:
-        """How many reports more may be kept, and how many bytes."""
+        """Room that is left: reports, and bytes."""
         sizes = [mixer.load(transaction) for mixer in self._mixers(transaction)]
         count, size = sum(reports for reports, _ in sizes), sum(size for _, size in sizes)
         return self._most[0] - count, self._most[1] - size

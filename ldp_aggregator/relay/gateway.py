@@ -23,12 +23,12 @@ from ldp_protocols.tokens import RELAY_HEADER
 from ldp_protocols.wire import MEDIA_TYPE
 
 SEALED_PATH: Final = "/ohttp"
-"""Where sealed uploads are taken."""
+"""Path that takes sealed uploads."""
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus' text format."""
 
 Admission = Callable[[str, Mapping[str, str]], Awaitable[bool]]
-"""Campaign id and headers of an upload to whether it is admitted; the aggregator asks the same."""
+"""Function from campaign id and headers of an upload to whether it is admitted, as the aggregator has it."""
 
 
 def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Route, ...]:
@@ -130,8 +130,8 @@ def _directory(relay: Relay, request: Request) -> Answer:
 
 
 def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> bytes:
-    """What the aggregator has; of some things it is an answer that it has none: ``absent`` are the codes that say so,
-    None where every 404 does.
+    """Document fetched from the aggregator. ``absent`` are the codes that mean it has none, None if every 404 does:
+    the device gets a 404; any other failure is a 503.
     """
     try:
         return fetch()
@@ -147,7 +147,7 @@ def _unknown(_: Request) -> Answer:
 
 
 def _readiness(relay: Relay, request: Request) -> Answer:
-    """It has the campaign, and can keep what comes."""
+    """Readiness: the relay has the campaign and room for reports."""
     try:
         relay.campaign(timeout=request.patience)
         if relay.room(timeout=request.patience) > 0:

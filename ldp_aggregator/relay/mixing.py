@@ -21,9 +21,9 @@ from ldp_protocols import LdpError, Report
 from ldp_protocols.document.crowd import Crowd
 
 GATHERING: Final = "gathering/"
-"""Keys of what waits."""
+"""Prefix of the keys of waiting reports."""
 EXPIRED: Final = "expired/"
-"""Keys of how many were thrown away."""
+"""Prefix of the keys of expired uploads' counts."""
 _DAY: Final = 86400.0
 
 
@@ -191,7 +191,7 @@ class Mixer:
         return self._clock.time() >= waiting.since + mixing.expires
 
     def expired(self, transaction: Transaction) -> int:
-        """Count what was thrown away."""
+        """Number of reports that were thrown away because their batch did not fill in time."""
         stored = transaction.get(self._expired)
         return 0 if stored is None else int(unpack(self._expired, stored))
 
@@ -205,7 +205,7 @@ class Mixer:
         return vouched if vouched and all(self.outbox.find(transaction, identifier) for identifier in ids) else 0
 
     def load(self, transaction: Transaction) -> tuple[int, int]:
-        """Count what is kept, and its bytes."""
+        """Reports in the pool and the outbox: their number and their bytes."""
         waiting, leaving = self.pool.gathering(transaction), self.outbox.delivery(transaction)
         return sum(waiting.reports) + leaving.queued, waiting.size + leaving.queued_bytes
 

@@ -26,7 +26,7 @@ from ldp_protocols.tokens import (
 )
 
 _ADMITTED: Final = "admitted/"
-"""Keys of what was shown: the nonce, and nothing of what came with it, or when."""
+"""Prefix of the keys of used tokens: the nonce alone, without the upload or a time."""
 _NONCE: Final = slice(2, 34)
 
 

@@ -31,7 +31,7 @@ from ldp_protocols.wire import Block
 KEPT_SECONDS: Final = 2.0
 """Seconds for which a change of who may upload, made elsewhere, may go unnoticed here."""
 MOST_KEPT: Final = 1024
-"""Campaigns of which that is kept."""
+"""Campaigns whose scopes are cached at most."""
 
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 """The scheme that a 401 says would be right."""
@@ -74,7 +74,7 @@ class UploadAccess:
         return scope is None and self._clock() < until
 
     def forget(self, campaign_id: str) -> None:
-        """It was changed here."""
+        """Forget a cached scope, which was changed in this process."""
         self._cached.pop(campaign_id, None)
 
 

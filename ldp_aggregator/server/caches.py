@@ -28,11 +28,11 @@ from ldp_protocols import Campaign
 from ldp_protocols.campaign import document_id
 
 DOCUMENT_BYTES: Final = 32 << 20
-"""Documents in memory: as many as fit, whoever asks for however many campaigns."""
+"""Bytes of the documents in memory."""
 PARSED_BYTES: Final = 4 << 20
-"""Documents whose campaigns are in memory, parsed, which takes several times as much."""
+"""Bytes of the documents whose campaigns are in memory, parsed, which takes several times as much."""
 KEPT_SECONDS: Final = 2.0
-"""At most so long it takes until a process notices that a campaign was closed, or deleted."""
+"""Seconds until a process notices at most that a campaign was closed or deleted."""
 MOST_STANDINGS: Final = 1024
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
@@ -130,7 +130,7 @@ class CampaignCache:
         return document
 
     async def get(self, campaign_id: str) -> Campaign:
-        """Raises what :meth:`document` raises."""
+        """The campaign, parsed. Raises what :meth:`document` raises."""
         if self._parsed.get(campaign_id) is not None:
             await self._confirm(campaign_id)
         campaign = self._parsed.get(campaign_id)

@@ -54,7 +54,7 @@ hand it to a thread costs as much as a part of that. Longer ones wait their turn
 ANSWER_BYTES: Final = 2048
 """Zeros fill every answer up to so many bytes: a relay does not see whether a report was refused."""
 ANSWER_SECONDS: Final = 0.1
-"""Nor when: an answer leaves a multiple of so many seconds after its request."""
+"""An answer leaves a multiple of so many seconds after its request: its time says nothing of the outcome."""
 
 _ALL_COUNTED: Final = encode_response(
     BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES
@@ -63,7 +63,7 @@ _ALL_COUNTED: Final = encode_response(
 _MOST_REJECTED: Final = 25
 """Reports that an answer has room to name: only a client that is broken sends one that no device can have sent."""
 _PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
-"""Behind whatever path a proxy serves this server under."""
+"""Path of an upload inside, after any prefix that a proxy serves this server under."""
 
 
 class Opened:
@@ -213,7 +213,7 @@ class GatewayKeys:
         return keys
 
     def read_again(self, settings: Settings) -> None:
-        """Open from now on what is sealed to the file's keys alone. Raises LdpError, and changes nothing."""
+        """Replace the keys by those of the file. Raises LdpError, and changes nothing."""
         if settings.gateway_key is not None:
             self._keys = _private(read_gateway_seeds(settings.gateway_key))
 
@@ -255,7 +255,7 @@ class GatewayKeys:
             return Opened(error, secrets)
 
     async def open_in_turn(self, sealed: bytes) -> Opened:
-        """The same, in the thread."""
+        """An opened request, which waits its turn in the thread."""
         opened: asyncio.Future[Opened] = asyncio.get_running_loop().create_future()
         self._waiting.append((sealed, opened))
         if self._opening is None:
@@ -263,7 +263,7 @@ class GatewayKeys:
         return await opened
 
     async def open_all(self, sealed: Sequence[bytes]) -> list[Opened | ProblemError]:
-        """The same of many. Who waits for a single one waits for a part of them."""
+        """Opened requests of a batch. A single request waits for a part of a batch at most."""
         opened: list[Opened | ProblemError] = []
         for start in range(0, len(sealed), MOST_AT_ONCE):
             opened += await self._open_some(sealed[start : start + MOST_AT_ONCE])

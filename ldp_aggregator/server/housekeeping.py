@@ -27,7 +27,7 @@ from ldp_protocols.document.directory import read_directory
 from ldp_protocols.document.gateway import Gateway
 
 DUE_SECONDS: Final = 30.0
-"""How often. Uploads are refused on time anyway; this closes what has been over for a day."""
+"""Seconds between two rounds. Uploads are refused on time anyway; a round closes what has been over for a day."""
 
 
 async def keep(
@@ -38,8 +38,8 @@ async def keep(
     gateway: GatewayKeys | None = None,
     due: asyncio.Event | None = None,
 ) -> None:
-    """Until cancelled; at once where somebody says that it is ``due``. A campaign that cannot be closed or deleted is
-    told of and keeps no other.
+    """Rounds of housekeeping until cancelled; ``due`` starts one at once. A campaign that cannot be closed or deleted
+    is logged and does not hold up the others.
     """
     due = due or asyncio.Event()
     sealed: dict[str, Gateway | None] = {}
@@ -133,13 +133,13 @@ async def close_due(store: Store, moment: Moment) -> Closed:
 
 SIGNED: Final = "publish directory"
 MOST_ACTS: Final = 1000
-"""Of the log, the last so many are looked at."""
+"""Entries at the end of the log that are looked at."""
 Values = dict[tuple[str, str], float]
-"""By the name of a metric and the value of its label, "" where it has none."""
+"""Values of gauges by metric name and label value, "" if it has no label."""
 
 
 async def observed(store: Store, settings: Settings) -> Values:
-    """As of now. Raises StoreError, OSError."""
+    """Current values of the gauges in :data:`~ldp_aggregator.server.metrics.OBSERVED`. Raises StoreError, OSError."""
     acts = await store.acts(last=MOST_ACTS)
     values = await asyncio.to_thread(_on_disk, settings)
     values["ldp_damaged_campaigns", ""] = store.damaged
@@ -216,7 +216,7 @@ def _on_disk(settings: Settings) -> Values:
 
 
 def _end_of(certificate: Path) -> float:
-    """When a certificate ends; one that cannot be read ended long ago, since a server that starts anew has none."""
+    """End of a certificate as a timestamp; 0 for one that cannot be read, since a restarted server would not serve."""
     try:
         return end_of(certificate).timestamp()
     except (OSError, ValueError) as error:

@@ -29,10 +29,10 @@ from ldp_aggregator.store.contract import (
 )
 
 Check = Callable[[str, Mapping[str, str]], Awaitable[bool]]
-"""Campaign id and headers of an upload to whether it is admitted. Called before the body is read."""
+"""Function from campaign id and headers of an upload to whether it is admitted; called before the body is read."""
 
 BURST_SECONDS: Final = 5.0
-"""A campaign that was quiet takes so many seconds' worth of uploads at once."""
+"""Seconds' worth of uploads that a quiet campaign takes at once."""
 MOST_KEPT: Final = 1024
 """Campaigns whose rate is kept; those that were asked for longest ago begin anew."""
 LONGEST_WAIT_SECONDS: Final = 60
@@ -95,7 +95,7 @@ METHOD: Final = "POST"
 PATH: Final = "/v1/campaigns/{id}/reports"
 SEALED_PATH: Final = "/v1/ohttp"
 BATCH_HEADER: Final = "LDP-Relay-Batch"
-"""With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
+"""Header by which a relay vouches for a batch: the least number of devices whose reports were mixed."""
 LARGEST_BATCH: Final = 2**53
 MOST_BOUNDS: Final = 1024
 
@@ -132,8 +132,8 @@ class Intake:
         self._bounds_of: dict[str, UploadBounds] = {}
 
     def cached_bounds(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
-        """Those of an upload of which nobody has to be asked: it shows nothing (``claims``: it does), or the token that
-        its campaign's issuer signed.
+        """Bounds of an upload that are known without a query: it has no token (``claims``: it has one), or the
+        campaign's issuer signs it. None if the store has to be asked.
         """
         campaign = None if self._admission.checks else self._campaigns.cached(campaign_id)
         if campaign is None or campaign.privacy.crowd is not None:
@@ -181,7 +181,7 @@ class Intake:
         return for_a_device(campaign, self._limits, stranger)
 
     def begin(self, bounds: UploadBounds, length: int) -> None:
-        """Before a body of such a length is read. Raises ProblemError."""
+        """Admit a body of this length before it is read. Raises ProblemError."""
         if self.ingest.is_draining:
             raise retry_later("stopping")
         if length > bounds.bytes:

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 FIELDS: Final = ("campaign", "reason", "kind", "file", "address")
-"""What a message may carry beside its text; anything else is left out. ``file`` and ``address`` are ones of our own."""
+"""Fields of a log line beside its text; others are left out. ``file`` and ``address`` are the server's own."""
 
 _OURS: Final = "ldp_aggregator"
 

@@ -26,9 +26,9 @@ from ldp_aggregator.store.contract import LOG
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
-"""That are told of one by one."""
+"""Campaigns that have series of their own at most."""
 RENDER_SECONDS: Final = 0.1
-"""From one rendering to the next: it takes some milliseconds, and anybody may ask for it."""
+"""Seconds between two renderings at least: one takes some milliseconds, and anybody may ask for it."""
 UPLOAD: Final = "upload"
 """The other kind of refusal, beside :data:`REPORT`: an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -205,7 +205,7 @@ def _number(instrument: Counter | Gauge | Histogram, suffix: str = "") -> float:
 
 
 class ReportedGauges(Collector):
-    """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
+    """Gauges that no request sets: the running version, the store's last state, the findings of housekeeping."""
 
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}
@@ -213,7 +213,7 @@ class ReportedGauges(Collector):
         self._keyless: Collection[str] = ()
         self.started = time.time()
         self.observed: Mapping[tuple[str, str], float] = {}
-        """Of :data:`OBSERVED`, by name and label."""
+        """Values of the gauges of :data:`OBSERVED` by name and label."""
 
     def open_campaigns(self, ids: Mapping[str, int]) -> None:
         """Ids that are kept to tell retries apart, by campaign."""

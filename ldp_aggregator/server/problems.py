@@ -26,13 +26,13 @@ from ldp_protocols.errors import PAYLOAD_CODES, LdpError
 MEDIA_TYPE: Final = "application/problem+json"
 
 RETRY_SECONDS: Final = (1, 8)
-"""Retry-After is drawn from these: clients that were refused together do not come back together."""
+"""Seconds from which Retry-After is drawn: clients that were refused together do not come back together."""
 LATER_SECONDS: Final[Mapping[str, tuple[int, int]]] = {
     contract.UNAVAILABLE: RETRY_SECONDS,
     contract.UNSETTLED: (60, 600),
     contract.CLOSING: (3600, 10800),
 }
-"""The same for what the store refuses and may take another time."""
+"""Seconds for what the store refuses and may take another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def refused_by_store(code: str, *, headers: Mapping[str, str] | None = None) -> 
 
 
 def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
-    """Make what a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
+    """Problem that answers a failure of any kind; the server's own failures are logged and counted."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, LdpError) and error.code == contract.UNKNOWN:
@@ -189,7 +189,7 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
+"""Headers of every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
 JSON: Final = "application/json"
 

@@ -37,14 +37,14 @@ from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import LOG, kind_of
 
 OPERATIONS_SECONDS: Final = 1.0
-"""For whoever reads health or metrics while everything else has ended."""
+"""Seconds that the operations listener stays after everything else has ended."""
 
 SWITCH_SECONDS: Final = 0.0005
 """Seconds that a thread keeps the interpreter while another waits. The writer's thread gives it up at every statement
 and would wait the default of 5 ms to get it back from a busy event loop."""
 
 M_ARENA_MAX: Final = -8
-"""In glibc's malloc.h. One heap for all threads: with one for each, more is lost between what is in use."""
+"""Number of the option in glibc's malloc.h: one heap for all threads, which wastes less than one for each."""
 
 
 def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> str | None:
@@ -178,8 +178,8 @@ async def read_again(
     hung_up: asyncio.Event,
     due: asyncio.Event,
 ) -> None:
-    """Until cancelled: whenever somebody hung up, read every secret that is in a file, and say which. One that fails
-    leaves the old one in use, and hides no other; ``due`` is set at the end.
+    """Rereading of every secret that is in a file, at each SIGHUP (``hung_up``) until cancelled. One that fails leaves
+    the old one in use and does not stop the others; ``due`` is set at the end.
     """
     while True:
         await hung_up.wait()

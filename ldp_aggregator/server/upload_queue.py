@@ -38,7 +38,7 @@ from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
 
 LEAST_BYTES: Final = 8 << 10
-"""Shorter uploads are read in any case, and told what is wrong with them."""
+"""Bytes of an upload that is always read, so that its refusal can name the fault."""
 ALL_COUNTED: Final = b'{"rejected": []}'
 _COUNTED: Final = Outcome(counted=1)
 
@@ -60,13 +60,13 @@ class UploadBounds:
 
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
-    """Bound what a device can have to send: an answer, or where it answers all one to each group, and nothing more."""
+    """Bounds of a device's upload: one answer, or one to each group if it answers all."""
     longest = min(max(LEAST_BYTES, campaign.longest_upload), limits.body_bytes)
     return UploadBounds(campaign, min(len(campaign.pools), limits.reports_per_upload), longest, stranger=stranger)
 
 
 def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> UploadBounds:
-    """With a relay's token."""
+    """Bounds of an upload with a relay's token."""
     return UploadBounds(campaign, limits.reports_per_upload, limits.body_bytes, is_relay=True, batch=batch)
 
 
@@ -76,9 +76,9 @@ class Upload(Protocol):
     bounds: UploadBounds
     body: bytes
     authorization: str | None
-    """Its header ``Authorization``."""
+    """Value of its header ``Authorization``."""
     since: float
-    """When it was asked for, on the clock of ``time.perf_counter``."""
+    """Time at which it was asked for, on the clock of ``time.perf_counter``."""
 
     def settle(self, outcome: Outcome) -> None:
         """Answer after the commit."""
@@ -93,7 +93,7 @@ def reports_about(upload: Upload) -> int:
 
 
 def read_upload(bounds: UploadBounds, body: bytes, authorization: str | None = None) -> Submission:
-    """The strict way. Raises ProblemError."""
+    """Submission of an upload, read strictly. Raises ProblemError."""
     try:
         submission = Submission(bounds.campaign, decode_upload(body, bounds.campaign))
     except DocumentError as error:
@@ -141,7 +141,7 @@ class Bundle:
     uploads: Sequence[Upload]
 
     def settle(self, outcome: Outcome) -> None:
-        """Tell everybody what became of his upload."""
+        """Settle every upload with its own outcome."""
         if len(self.uploads) == 1 or outcome.refused is not None:
             for upload in self.uploads:
                 upload.settle(outcome)
@@ -189,22 +189,20 @@ def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
 
 
 STALE_SECONDS: Final = 30.0
-"""A store that has not written for so long hangs: the writer writes every few seconds, whether or not there are
+"""Seconds without a write after which a store hangs: the writer writes every few seconds, whether or not there are
 reports, and waits 20 seconds for another process's transaction."""
 HEARTBEAT_SECONDS: Final = 5.0
-"""A writer with nothing to commit writes this often, to know whether it could."""
+"""Seconds between two writes of an idle writer, which show that it can."""
 
 LEAST_BEAT_SECONDS: Final = 1.0
-"""Where commits fail it writes at once, and at most so often, to know whose failure that is."""
+"""Least seconds between two heartbeats that failed commits cause: they show whether the store is at fault."""
 
 LEAST_SECONDS: Final = 0.003
-"""From the start of a commit to that of the next, where several upload: a commit costs as much as some ten uploads,
-nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another alone, is committed at
-once.
-"""
+"""Seconds from commit to commit while several upload: a commit costs as much as some ten uploads, whatever is in it.
+An upload to an idle server, or of a client that uploads alone, is committed at once."""
 LONGEST_SECONDS: Final = 0.01
+"""Seconds from commit to commit while fewer than :data:`ENOUGH` uploads wait."""
 ENOUGH: Final = 32
-"""The same where fewer than so many wait."""
 
 
 class Ingest:
@@ -220,12 +218,12 @@ class Ingest:
         self._wake = asyncio.Event()
         self._enough = asyncio.Event()
         self.is_draining = False
-        """Nothing new is taken."""
+        """True once nothing new is taken."""
         self._ended = False
         self._heartbeat_due = False
         self._beaten_at = 0.0
         self._wrote_at: float | None = None
-        """When the last write worked, None where it did not."""
+        """Time of the last write, None if it failed."""
 
     @property
     def is_well(self) -> bool:
@@ -240,7 +238,7 @@ class Ingest:
         return 0.0 if since is None else time.perf_counter() - since
 
     def take(self, upload: Upload) -> None:
-        """Queue an upload as it came; it is told what became of it."""
+        """Queue an upload as it came; the writer settles or refuses it."""
         if self._ended:
             upload.refuse(retry_later("stopping"))
             return
@@ -294,7 +292,7 @@ class Ingest:
         self._enough.set()
 
     async def beat(self) -> None:
-        """Write, and see whether it works."""
+        """Heartbeat: a write that shows whether the store works."""
         self._beaten_at = time.perf_counter()
         try:
             await self._store.beat()

@@ -73,7 +73,7 @@ REFUSED: Final = frozenset({DELETED, NOT_CLOSED, TOO_EARLY, SEALED, OLDER})
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 STATEMENT: Final = "statement-failed"
-"""The database is there, and did not do it: another part of the same work it may do."""
+"""A statement failed in a database that answers: the rest of the work may succeed."""
 DAMAGED: Final = "damaged-store"
 """A byte that was read is not the one that was written. What it belongs to is not used; ``fsck`` tells all."""
 
@@ -106,12 +106,12 @@ def deleted_campaign(campaign_id: str, moment: datetime) -> StoreError:
 
 
 _NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")
-"""Where SQLite, PostgreSQL and OpenSSL say it in a word of their own."""
+"""Attributes with the codes of SQLite's, PostgreSQL's and OpenSSL's errors."""
 _MOST_CAUSES: Final = 4
 
 
 def kind_of(error: BaseException) -> str:
-    """A failure as a log may tell it: the classes and codes of an exception and of what caused it, and nothing of their
+    """Kind of a failure for the log: the classes and codes of an exception and of what caused it, and nothing of their
     texts, which may quote what a client sent.
     """
     kinds: list[str] = []
@@ -313,11 +313,11 @@ class CampaignState:
     shares: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     over_since: datetime | None = None
-    """When it was first seen to be past its end, or full."""
+    """Time at which it was first seen to be past its end, or full."""
     uploads_need: str | None = None
     """The scope of the token that uploads have to show; None where anybody may upload."""
     damaged: bool = False
-    """It, or what was counted or published of it, cannot be believed: nothing but its id is told."""
+    """True if its row, tally or model is damaged: only its id is shown."""
 
     def status(self, now: datetime) -> str:
         """``waiting``, ``open``, ``closed`` or ``damaged``."""

@@ -35,13 +35,13 @@ RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 
 @dataclass(frozen=True)
 class Settlement:
-    """All that a commit adds, and the answer to every submission of the batch."""
+    """Additions of a commit, and the answer to every submission of the batch."""
 
     sums: Sums
     counted: int
     outcomes: tuple[Outcome, ...]
     vouched: int = 0
-    """Of the counted ones, those of uploads for whose batch a relay vouched."""
+    """Counted reports of uploads whose batch a relay vouched for."""
     least_batch: int | None = None
     """The smallest of these batches, less what hid nobody in its upload."""
     revealed: int = 0
@@ -294,7 +294,7 @@ class CampaignRow:
     max_reports: int | None
     salt: bytes | None
     over_since: datetime | None = None
-    """When it was first seen to be past its end, or full."""
+    """Time at which it was first seen to be past its end, or full."""
     overlap: int = 0
     unchecked: int = 0
     """Reports that are, and that may be, in the sums twice; see :class:`Arrivals`."""
@@ -308,7 +308,7 @@ class CampaignRow:
         return self.salt is None and self.max_reports is None
 
     def arrivals(self, reports: int, vouched: int, least_batch: int | None) -> Arrivals:
-        """Tell how the reports came, with what the parts say of it."""
+        """The arrivals, with the vouched reports and the least batch of the parts."""
         return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
 
 
@@ -393,7 +393,7 @@ def bar_of(row: CampaignRow, campaign: Campaign, moment: Moment) -> str | None:
 
 
 def standing(row: CampaignRow, counted: int, moment: Moment) -> Standing:
-    """Tell the public how a campaign stands. Raises StoreError where the clock would have to say it, and jumped."""
+    """The public standing of a campaign. Raises StoreError where the clock would have to say it, and jumped."""
     bar = row.life.refusal(moment)
     if bar == contract.UNSETTLED:
         raise StoreError("the clock of this server jumped, and has not settled", contract.UNSETTLED)

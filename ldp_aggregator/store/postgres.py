@@ -59,7 +59,7 @@ _OPEN: Final = (
     "AND (closes IS NULL OR closes > coalesce($1::timestamptz, clock_timestamp())) "
     "AND (held_until IS NULL OR held_until <= clock_timestamp())"
 )
-"""Whether a campaign takes reports at ``$1``, by default now.
+"""Condition that a campaign takes reports at ``$1``, by default now.
 
 Where the lock on its row had to be waited for, it is asked again of the row as it is then.
 """
@@ -247,7 +247,7 @@ def _sound_digests(campaign_id: str, records: Rows, stored: Mapping[int, bytes])
 
 
 HOLD_SECONDS: Final = 5
-"""How long a campaign is held for whoever wants it alone, and does not come."""
+"""Seconds for which a process that wants a campaign alone keeps others from its lock."""
 
 
 class PostgresStore(Store):
@@ -357,7 +357,7 @@ class PostgresStore(Store):
         await campaigns.put(db, row, held_until=None if until is None else until[0])
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
-        """They are too many for a transaction that others wait for."""
+        """Drop ids in pieces: they are too many for one transaction that others wait for."""
 
     async def _drop_ids(self, number: int) -> None:
         last: bytes | None = b""

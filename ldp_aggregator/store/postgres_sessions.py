@@ -24,13 +24,13 @@ from ldp_aggregator.store.sql.upgrades import NUMBERED, SHARED, carry, refuse_ba
 
 SCHEMA: Final = "ldp_aggregator"
 PROGRAM: Final = "ldp-aggregator"
-"""What sessions are called, with the version of the tables that they write."""
+"""Name of sessions, before the version of the tables that they write."""
 
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
-"""A failed transaction is tried again after a random time below this, doubled each time."""
+"""Seconds below which the first wait of a failed transaction is drawn; doubled each time."""
 GIVE_UP_SECONDS: Final = 10.0
-"""No transaction is tried again after this: whoever waits is better told to come back."""
+"""Seconds after which no transaction is tried again: the client is better told to come back."""
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0

@@ -78,7 +78,7 @@ class Connections:
             self._open[connection] = None
 
     def replace(self, connection: Connection, by: Connection) -> None:
-        """The same client, and somebody else who listens to it."""
+        """Replace a connection by another one to the same client."""
         if connection in self._open:
             del self._open[connection]
             self._open[by] = None
@@ -99,7 +99,7 @@ class Connections:
         return True
 
     def refused(self, code: str) -> None:
-        """One was refused before there was a request that a handler could answer."""
+        """A connection was refused before a handler could answer."""
         self._metrics.refusals.labels(code).inc()
 
     async def finish(self) -> None:
@@ -143,9 +143,9 @@ class Connection(asyncio.Protocol):
         self._ahead = b""
         """The bytes that arrived and nobody has taken."""
         self._looked = 0
-        """So many of them hold no end of a head."""
+        """Leading bytes of them that hold no end of a head."""
         self._head_is_timed = True
-        """The time runs that the next request's head may take: from the start, or from its first byte."""
+        """True while the time limit of the next head runs: from the start, or from its first byte."""
         self._arrived = 0
         """Bytes of a request that is not complete, beside those."""
         self._unfinished = 0
@@ -155,12 +155,12 @@ class Connection(asyncio.Protocol):
         self._last = False
         """True where the connection closes with the current answer."""
         self._heard_all = False
-        """True where the client has said all he wants to say."""
+        """True once the client has closed its sending side."""
         self._is_leaving = False
-        """The last answer was given, or somebody else listens; what still comes is not looked at."""
+        """True after the last answer, or once the connection was handed over; further bytes are ignored."""
         self._paused = False
         self.is_stranger = True
-        """No token in use was shown."""
+        """True if it has shown no token in use."""
 
     @property
     def is_between(self) -> bool:
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """It is the client's turn to say something, or to read."""
+        """True if the client has to send or read next."""
         return not self.is_answering or self._unread_deadline < math.inf
 
     def give_way(self) -> None:

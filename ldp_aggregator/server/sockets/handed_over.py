@@ -29,7 +29,7 @@ READ_BYTES: Final = 1 << 14
 NEVER: Final = 3650 * 86400.0
 """Seconds after which aiohttp would close an idle connection; ours are closed by who watches them."""
 STAND_IN: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-"""In place of what is no request, so that it is refused in its turn, after what was asked for before."""
+"""Request in place of a malformed one, so that it is refused in its turn, after the requests before it."""
 
 _SILENT: Final = logging.getLogger("ldp_aggregator.http")
 _SILENT.addHandler(logging.NullHandler())
@@ -123,13 +123,13 @@ class HandedOver(Connection):
         self._request: web.Request | None = None
         self._task: asyncio.Task[Any] | None = None
         self._has_request = False
-        """A request was given to the handler, and is not answered."""
+        """True while the handler has a request that is not answered."""
         self._missing: int | None = 0
         """Bytes of its body that have not come; None where it says itself where it ends."""
         self._problem: ProblemError | None = None
         """The answer to the current request, whatever the handler would say; it is the last one."""
         self._dropped = False
-        """Something was sent ahead for which there was no room."""
+        """True if bytes that were sent ahead were dropped for want of room."""
 
     def take_over(self, before: Connection, transport: asyncio.Transport, data: bytes, *, last: bool) -> None:
         """Take the place of the connection that was heard ``before``, and what it has read."""
@@ -160,7 +160,7 @@ class HandedOver(Connection):
             self._go_on()
 
     def eof_received(self) -> bool:
-        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
+        """Answer a client that has closed its sending side. (TLS has no such state.)"""
         self._heard_all = True
         if self._is_leaving or not self._has_request or self._transport.get_extra_info("sslcontext") is not None:
             return False
@@ -198,7 +198,7 @@ class HandedOver(Connection):
             self._refuse(overloaded())
 
     def say_goodbye(self) -> None:
-        """aiohttp has said its last word."""
+        """aiohttp has closed the connection."""
         if not self._is_leaving:
             self._leave(unread=self._problem is not None or not self._is_complete)
             self._read_or_not()
@@ -267,7 +267,7 @@ class HandedOver(Connection):
             self.cut()
 
     def _go_on(self) -> None:
-        """Give the handler as much of what is there as it can answer, and nothing after its last answer."""
+        """Feed the handler the requests that it can answer now, and nothing after its last answer."""
         if self._last and not self._has_request:
             self._drop()
             return
@@ -298,7 +298,7 @@ class HandedOver(Connection):
         return True
 
     def _give(self, part: bytes) -> None:
-        """Give the handler a part of a body."""
+        """Pass a part of a body to the handler."""
         self._ahead = self._ahead[len(part) :]
         self._arrived += len(part)
         if self._missing is not None:

@@ -19,7 +19,7 @@ from ldp_protocols.wire import MEDIA_TYPE
 
 END: Final = b"\r\n\r\n"
 HEAD_LINES: Final = 4
-"""A head may be as long as so many lines of the greatest length."""
+"""Longest head, in lines of the greatest length."""
 MOST_HEADERS: Final = 100
 """As in other servers. What is made of a head takes much more room than its bytes where its lines are short."""
 
@@ -47,7 +47,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class UploadHead:
-    """That of an upload to a campaign, or of a sealed one (None) to whichever, with a body of ``length`` bytes.
+    """Head of an upload with a body of ``length`` bytes; ``campaign_id`` is None for a sealed one.
     ``authorization`` is its header ``Authorization``.
     """
 
@@ -59,10 +59,10 @@ class UploadHead:
 
 
 _SHOWN: Final = re.compile(rb"\r\n[Aa]uthorization: ([!-~]+(?: [!-~]+)*)(?=\r\n[^ \t])")
-"""The line of a header that shows something, which the next one does not go on with."""
+"""The line of a header ``Authorization`` that no further line continues."""
 MOST_CACHED: Final = 256
 LONGEST_KNOWN: Final = 512
-"""Heads of uploads that are remembered, and their bytes."""
+"""Bytes of the longest head that is cached; :data:`MOST_CACHED` heads are."""
 _cached: Final[dict[bytes, UploadHead]] = {}
 
 

@@ -29,7 +29,7 @@ from ldp_aggregator.store.contract import LOG, kind_of
 
 BACKLOG: Final = 1024
 SOON: Final = timedelta(days=7)
-"""A certificate that ends within is told of when it is read."""
+"""A certificate that ends within this time is logged when it is read."""
 OWN: Final = 128
 """Open files for the store, its database, logs, and what accepts on the other listeners."""
 
@@ -157,12 +157,12 @@ def _url_of(bound: socket.socket, *, tls: bool) -> str:
 
 
 HANDSHAKE_SECONDS: Final = 5.0
-"""Seconds that a client has for its first word, and then for its handshake."""
+"""Seconds that a client has for its first byte, and then for its handshake."""
 MOST_SILENT: Final = 256
 MOST_HANDSHAKES: Final = 256
-"""At one time. With the limit of connections they bound what a listener takes of the process's sockets."""
+"""Most handshakes at one time; with the limit of connections they bound a listener's sockets."""
 PAUSE_SECONDS: Final = 1.0
-"""After a failure to accept; it is nearly always that the process has no socket left."""
+"""Seconds after a failure to accept, which is nearly always for want of sockets."""
 
 
 class TlsListener:
@@ -173,7 +173,7 @@ class TlsListener:
         self._loop = asyncio.get_running_loop()
         self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
         self._greeting: dict[asyncio.Task[None], socket.socket | None] = {}
-        """With the socket, as long as the task has not begun."""
+        """Tasks of handshakes, each with its socket until the task has begun."""
         self.accepting = asyncio.create_task(self._accept(), name="door")
         """Nobody can connect once this ends."""
 

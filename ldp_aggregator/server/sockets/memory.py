@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Client(Protocol):
-    """Somebody of whom bytes are held."""
+    """A connection whose bytes are in memory."""
 
     is_stranger: bool
-    """No token in use was shown."""
+    """True if it has shown no token in use."""
 
     def give_way(self) -> None:
         """Drop what has come of requests that are not complete, and say so."""
@@ -28,7 +28,7 @@ class Memory:
     def __init__(self, most: int) -> None:
         self._most = most
         self.used = 0
-        """Bytes held now."""
+        """Bytes in use now."""
         self._unread: dict[Client, int] = {}
         self._unfinished: dict[Client, int] = {}
 
@@ -50,7 +50,7 @@ class Memory:
         return True
 
     def give(self, size: int) -> None:
-        """Give back what was taken."""
+        """Free bytes that :meth:`take` took."""
         self.used -= size
 
     def note_unfinished(self, sender: Client, size: int) -> None:

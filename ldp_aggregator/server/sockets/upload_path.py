@@ -35,15 +35,15 @@ class State(Enum):
     """The states of a connection."""
 
     BETWEEN = auto()
-    """It waits for a request, of which the beginning may be there."""
+    """No request, or a part of its head."""
     ASKING = auto()
-    """It is asked whether an upload is taken."""
+    """The admission of an upload is being decided."""
     READING = auto()
     """The body of an upload arrives."""
     COUNTING = auto()
     """An upload is in the writer's queue."""
     REFUSED = auto()
-    """It was one too many, and is told so once it asks."""
+    """Beyond the limit of connections: refused at its first request."""
 
 
 class ClientConnection(Connection):
@@ -65,7 +65,7 @@ class ClientConnection(Connection):
         self.body = b""
         self.authorization: str | None = None
         self.since = 0.0
-        """When the head of the current upload was read."""
+        """Time at which the head of the current upload was read."""
 
     @property
     def is_between(self) -> bool:
@@ -101,7 +101,7 @@ class ClientConnection(Connection):
         self._balance()
 
     def eof_received(self) -> bool:
-        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
+        """Answer a client that has closed its sending side. (TLS has no such state.)"""
         arrived = self._state is State.COUNTING or (self._state is State.ASKING and len(self._ahead) >= self._missing)
         if arrived and self._transport.get_extra_info("sslcontext") is None:
             self._heard_all = True
@@ -237,7 +237,7 @@ class ClientConnection(Connection):
         self._read()
 
     def _welcome_sealed(self, gateway: GatewayKeys, intake: Intake) -> None:
-        """Whose it is, and whether that is welcome, is known once it was opened."""
+        """A sealed upload: its campaign, and whether it is admitted, are known once it is opened."""
         try:
             gateway.check_open()
             if intake.ingest.is_draining:

@@ -35,28 +35,28 @@ _NAMES: Final = (
 )
 _FIELDS: Final = (*_TIMES, *_NAMES, "held_until", "checked")
 _COLUMNS: Final = ", ".join(_FIELDS)
-"""All but the document, which its id is the check of."""
+"""Columns of a campaign but its document, which its id checks."""
 _HEAD: Final = "reports, vouched, least_batch, digest, checked"
-"""Of a part, all but its sums."""
+"""Columns of a part but its sums."""
 _RELEASED: Final = "reports, digest, checked, sums"
 VERSION_COLUMNS: Final = "version, created, digest, checked"
-"""Of a model, all but its document."""
+"""Columns of a model but its document."""
 
 ALONE: Final = "FOR UPDATE"
-"""Nobody else counts, puts a share, or has any of these locks."""
+"""Lock under which nobody else counts, puts a share, or has any of these locks."""
 IN_TURN: Final = "FOR NO KEY UPDATE"
-"""One at a time, while others go on counting."""
+"""Lock of one process at a time, while others go on counting."""
 TOGETHER: Final = "FOR KEY SHARE"
-"""Any number at once, and nobody has it alone."""
+"""Lock of any number at once, while nobody has the campaign alone."""
 
 
 class Campaigns(Transactions):
     """Campaigns, their ends, and what was counted."""
 
     _go_along: tuple[Callable[[str], Awaitable[None]], ...] = ()
-    """What else is forgotten where a campaign is deleted."""
+    """Functions that forget the rest of a deleted campaign."""
     _settled: tuple[Callable[[str], Awaitable[None]], ...] = ()
-    """Is asked before a campaign is sealed, and refuses by raising StoreError."""
+    """Checks before a campaign is sealed, which refuse by raising StoreError."""
 
     async def _claim(self, campaign_id: str) -> None:
         """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError where it may."""

@@ -46,7 +46,7 @@ def check_of(table: str, values: Mapping[str, Any], campaign_id: str | None = No
 
 
 def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | None:
-    """Look for what is wrong with a row, with its content where that was read too; None where it is sound."""
+    """Damage of a row, and of its content if that was read too; None if it is sound."""
     values = dict(row)
     try:
         content = values.get(CONTENT.get(table, ""))
@@ -63,7 +63,7 @@ def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | Non
 
 
 def legible(value: Any) -> str:
-    """What stands in a damaged row, as it may be shown."""
+    """Printable text of a value in a damaged row."""
     return str(value).encode("ascii", "backslashreplace").decode()
 
 

@@ -127,7 +127,7 @@ class Store(NodeShares, Rights, Published, Counting):
     """
 
     async def check(self) -> list[Damage]:
-        """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
+        """Damage of what is stored: ids and counts that do not agree, documents that do not have their id,
         shares that are none of their campaign.
         """
         raise NotImplementedError

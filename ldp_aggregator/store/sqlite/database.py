@@ -33,7 +33,7 @@ FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
 """SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
 LEAST_SQLITE: Final = (3, 35)
-"""The first with RETURNING."""
+"""Oldest SQLite that has RETURNING."""
 BUSY_SECONDS: Final = 20.0
 """Seconds that a transaction waits for another process's."""
 CACHE_KIBIBYTES: Final = 64 << 10
@@ -41,7 +41,7 @@ CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""
 
 FAILURES: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite's module raises; the second where it would quote what is damaged, and cannot."""
+"""Failures of SQLite's module; the second if its message would quote damaged text."""
 
 IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, checked bigint NOT NULL, records BLOB NOT NULL);
@@ -209,7 +209,7 @@ def _schema(db: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 @functools.cache
 def _own_schema() -> list[tuple[str, ...]]:
-    """What the schema of a new store says."""
+    """Schema of a new store."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         finish(make_tables(SqliteConnection(db), "sqlite", IDS))
         return _schema(db)
@@ -346,7 +346,7 @@ def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
 
 
 def list_run(db: sqlite3.Connection, campaign: int, run_file: RunFile) -> str:
-    """Make a draft a run of a campaign; it is one if the transaction commits."""
+    """Make a run file a run of a campaign; it is one if the transaction commits."""
     name = run_file.publish()
     values = {"name": name, "ids": run_file.ids}
     finish(insert(SqliteConnection(db), "runs", values, (campaign, campaign_id(db, campaign))))

@@ -1,7 +1,7 @@
-"""The ids of all campaigns as the writer of a store holds them: who is new is decided here, without reading a file.
+"""The ids of all campaigns as the writer of a store holds them. They decide from memory which ids are new.
 
 What is inserted is staged until its transaction has committed. Where another process has written to the database since,
-what is held is compared with the tables before it is used. Recent ids become runs, and runs larger ones: written by a
+the ids in memory are compared with the tables first. Recent ids become runs, and runs larger ones: written by a
 thread of their own, listed by the writer.
 """
 
@@ -29,9 +29,9 @@ from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Unsorte
 from ldp_aggregator.store.sqlite.run_files import Run, RunFile, merge_runs, open_run, write_run
 
 BEHIND_SECONDS: Final = 1.0
-"""How long a commit waits for a run at most."""
+"""Seconds that a commit waits for a run at most."""
 PAUSE_SECONDS: Final = 30.0
-"""After a run that could not be written; its ids stay where they are."""
+"""Seconds without a try after a run that could not be written; its ids stay where they are."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class IdSets:
 
     def __init__(self) -> None:
         self.by_campaign: dict[int, CampaignIds] = {}
-        """By the campaign's number, those that were asked for."""
+        """Ids of each campaign that was asked for, by its number."""
         self._stale: set[int] = set()
         self.staged: dict[int, Keys] = {}
         """Ids that wait for their transaction, by campaign."""
@@ -140,7 +140,7 @@ class IdSets:
         return ids
 
     def reload(self, number: int) -> None:
-        """Give whoever asks next what the tables have."""
+        """Forget a campaign's ids; the next use reads the tables."""
         self.by_campaign.pop(number, None)
 
 
@@ -206,7 +206,7 @@ class Tidier:
         return {number for number, ids in loaded.items() if not ids or ids.runs.keys() >= set(self._damaged[number])}
 
     def step(self, db: sqlite3.Connection) -> None:
-        """List what is done, start what is due. Outside of any transaction; cheap where there is nothing to do.
+        """Publish the run that is done, or start one that is due. Outside of any transaction; cheap if nothing is.
 
         Raises StoreError, and has changed nothing, where the database does.
         """
@@ -223,7 +223,7 @@ class Tidier:
             self._finish(db, job)
 
     def close(self) -> None:
-        """Give up what is being made, between two blocks of it; the next start makes it again."""
+        """Stop between two blocks of the run being made; the next start makes it again."""
         self._stopping.set()
         self._thread.shutdown()
         if self._job is not None and self._job.run_file.exception() is None:

@@ -139,7 +139,7 @@ class RunFile:
         return self.path.name.removeprefix(DRAFT)
 
     def publish(self) -> str:
-        """Give it the name of a run, durably; returns it. Raises StoreError."""
+        """Rename it to a run, durably; returns the name. Raises StoreError."""
         try:
             self.path.rename(self.path.with_name(self.name))
             sync_folder(self.path.parent)
@@ -269,7 +269,7 @@ def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
 
 
 def remove_leftovers(folder: Path, listed: Collection[str]) -> None:
-    """Remove the runs that nobody lists, and the drafts that nobody writes.
+    """Remove the runs that nobody lists, and the run files that nobody writes.
 
     Whoever calls this keeps everybody else from publishing meanwhile.
     """
@@ -340,7 +340,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
 
 
 def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> RunFile:
-    """Write the union of runs of a campaign that share no id as one; returns the draft.
+    """Write the union of runs of a campaign that share no id as one; returns the run file.
 
     ``pause`` is called every few thousand ids, and may raise. Raises StoreError where a run is damaged: the runs stay.
     """

@@ -29,7 +29,7 @@ from ldp_aggregator.store.sqlite.upgrade import upgrade_file
 from ldp_protocols import Campaign
 
 CHECKS: Final = 5
-"""Times that a check begins again before it says what it found."""
+"""Times that a check begins again before it reports its findings."""
 
 
 class SqliteStore(Store):
@@ -226,7 +226,7 @@ def _transact(db: SqliteConnection, work: Callable[[SqlConnection], Awaitable[Re
 
 
 async def all_findings(db: SqliteConnection) -> list[Damage]:
-    """List what is wrong with a store's file and its runs, inside a transaction."""
+    """Damage of a store's file and its runs, read inside a transaction."""
 
     async def check_ids(_: SqlConnection, row: CampaignRow) -> tuple[int | None, list[str]]:
         stored = database.stored_ids(db.raw, row.number) if row.life.sealed is None else None

@@ -51,7 +51,7 @@ class WatchedMemory(Memory):
 
     def take(self, size):
         taken = super().take(size)
-        self.peak = max(self.peak, self.held)
+        self.peak = max(self.peak, self.used)
         return taken
 
 
