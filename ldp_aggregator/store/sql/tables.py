@@ -165,10 +165,11 @@ CREATE TABLE origin (
 """A campaign has a salt if and only if it is federated; a process that waits for its exclusive lock sets
 ``held_until``: others take none meanwhile; ``lost_ids`` counts the reports whose ids a damaged run has lost.
 ``releases`` has every share that a node ever sent, by its digest, and whether it is of rows that none before it had;
-``publications`` the sums last published of a campaign whose document fixes the times. ``tokens.campaigns`` are ids
-with blanks between them. An act outlives its campaign, and names it by its id. ``checked`` is the check of a row, ``digest`` the SHA-256 of its
-content (:mod:`ldp_aggregator.store.sql.checks`); what is large stands last. ``origin`` has a name drawn for the store,
-the version that its models are above, whether it is a backup, and where its reports were archived last."""
+``publications`` the sums last published of a campaign whose document fixes the times. ``tokens.campaigns`` are ids with
+blanks between them. An act outlives its campaign, and names it by its id. ``checked`` is the check of a row, ``digest``
+the SHA-256 of its content (:mod:`ldp_aggregator.store.sql.checks`); what is large stands last. ``origin`` has a name
+drawn for the store, the version that its models are above, whether it is a backup, and where its reports were archived
+last."""
 
 OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
 """The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
