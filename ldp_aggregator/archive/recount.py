@@ -212,7 +212,7 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
         except Exception:
             if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
                 raise
-    raise StoreError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
+    raise StoreError(f"the archive of {campaign_id} changed during the count; count again, or stop its servers")
 
 
 def file_name(slot: int, slots: int, group: str) -> str:
@@ -240,7 +240,7 @@ def _read_name(name: str) -> tuple[int, int]:
         check_slots(int(slots))
         number = int(slot, 16)
     except ValueError:
-        raise StoreError(f"{name} is not called as the archive calls its files") from None
+        raise StoreError(f"{name} is not a name of an archive's file") from None
     return int(slots), number
 
 

@@ -59,7 +59,9 @@ def read_issuer_key(path: Path) -> RSAPrivateKey:
     except OSError as error:
         raise LdpError("bad-key", f"the key {path} cannot be read: {error.strerror}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise LdpError("bad-key", f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
+        raise LdpError(
+            "bad-key", f"others can read the key {path}; chmod 600 it, or make a new one if it was read"
+        )
     try:
         key = load_pem_private_key(text, None)
     except (ValueError, TypeError):

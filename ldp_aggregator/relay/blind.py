@@ -78,7 +78,7 @@ def sealed_report(sealed: bytes, gateway: Gateway | None, lengths: Collection[in
     a length that no device's has.
     """
     if gateway is None:
-        raise DocumentError("no-gateway", "the campaign has no gateway; its uploads come as they are")
+        raise DocumentError("no-gateway", "the campaign has no gateway; send its uploads unsealed")
     heads = [seal_header(key.key_id, aead) for key in gateway.keys for aead in key.aeads]
     if len(sealed) < LEAST_SEALED or sealed[:HEADER_BYTES] not in heads:
         raise DocumentError("malformed-sealed", "this is not sealed to the campaign's gateway")

@@ -313,9 +313,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, refusal: RefusedError, path: str) -> None:
         self.server.counts.refuse(refusal.code)
-        self._answer(
-            Answer(refusal.status, refusal.document(), {"Content-Type": PROBLEM_TYPE, **refusal.headers}), path
-        )
+        headers = {"Content-Type": PROBLEM_TYPE, **refusal.headers}
+        self._answer(Answer(refusal.status, refusal.document(), headers), path)
 
     def _answer(self, answer: Answer, path: str) -> None:
         self.connection.settimeout(max(0.001, self._left()))

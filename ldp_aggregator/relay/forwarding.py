@@ -175,7 +175,7 @@ class Relay:
         Raises TransportError, also for any other key.
         """
         if key not in self.publishers:
-            raise TransportError("no-directory", "the relay was told of another publisher, or of none", 404)
+            raise TransportError("no-directory", "the relay has another publisher, or none", 404)
         return self._fresh(f"directory {key}", lambda: self._aggregator.directory(key), timeout)
 
     def _fresh(self, name: str, fetch: Callable[[], bytes], timeout: float) -> bytes:
@@ -227,7 +227,9 @@ class Relay:
                     if duplicate is None:
                         fresh[report.id] = report
                         queues.setdefault(name, []).append(report)
-                self._check_room(transaction, fresh.values())
+                count, size = self._room(transaction)
+                if len(fresh) > count or sum(map(size_of, fresh.values())) > size:
+                    raise _full()
                 for name, waiting in queues.items():
                     mixer = self._mixer(name)
                     mixer.outbox.pad(transaction, campaign.upload_bytes)
@@ -311,11 +313,6 @@ class Relay:
     def problem(self) -> str | None:
         """The code of the last failure to forward, None once it went well again."""
         return self._sender.problem
-
-    def _check_room(self, transaction: Transaction, fresh: Collection[Report]) -> None:
-        count, size = self._room(transaction)
-        if len(fresh) > count or sum(map(size_of, fresh)) > size:
-            raise _full()
 
     def _room(self, transaction: Transaction) -> tuple[int, int]:
         """Room that is left: reports, and bytes."""

@@ -90,9 +90,8 @@ async def _ask(admission: Admission, campaign_id: str, headers: Any) -> bool:
 
 
 def _collect(relay: Relay, request: Request) -> Answer:
-    refused = _store(
-        partial(relay.collect, request.body, request.headers.get("Authorization"), timeout=request.patience)
-    )
+    authorization = request.headers.get("Authorization")
+    refused = _store(partial(relay.collect, request.body, authorization, timeout=request.patience))
     return Answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
 
 

@@ -100,7 +100,7 @@ class Inside:
             raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
         headers = CIMultiDict([(name, _text(value)) for name, value in request.headers])
         if "Expect" in headers:  # RFC 9458, section 5.1
-            raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
+            raise ProblemError("malformed-request", "a sealed request has no header Expect")
         if "Content-Encoding" in headers:
             raise ProblemError("compressed-body")
         if headers.get("Content-Type") != MEDIA_TYPE:

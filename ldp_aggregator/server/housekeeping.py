@@ -58,7 +58,7 @@ async def keep(
         except StoreError as error:
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
-            LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
+            LOG.error("gauges were not updated", extra={"reason": kind_of(error)})
         with suppress(TimeoutError):
             await asyncio.wait_for(due.wait(), DUE_SECONDS)
         due.clear()

@@ -58,7 +58,7 @@ class Admission:
             raise ProblemError("not-admitted")
 
     def count(self, campaign_id: str) -> None:
-        """One upload more. Raises ProblemError where the campaign has had its share of this moment."""
+        """One upload more. Raises ProblemError if the campaign has had its uploads of this moment."""
         if self._per_second is None:
             return
         now, most = self._clock(), max(1.0, BURST_SECONDS * self._per_second)

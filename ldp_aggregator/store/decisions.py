@@ -245,7 +245,7 @@ def _untimely(campaign: Campaign, questions: NDArray[np.int64], moment: Moment |
     if campaign.windows is None:
         return {}
     if moment is None:
-        raise ValueError("a campaign with windows counts what is in time; tell it the time")
+        raise ValueError("a campaign with windows needs the time of the count")
     windows, taken = questions // len(campaign.questions), campaign.windows.counted_at(moment.now)
     early, late = np.flatnonzero(windows >= taken.stop).tolist(), np.flatnonzero(windows < taken.start).tolist()
     over = {row: campaign.windows.opens(int(windows[row]) + 1) + WINDOW_GRACE for row in late}

@@ -35,7 +35,6 @@ from ldp_aggregator.store.contract import (
     StoreError,
     Submission,
     kind_of,
-    told_of,
 )
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
 from ldp_aggregator.store.postgres_sessions import PIECE, PostgresConnection, Sessions, take_back
@@ -341,8 +340,7 @@ class PostgresStore(Store):
             except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
                 if error.code not in (contract.STATEMENT, contract.DAMAGED):
                     raise
-                LOG.error("a campaign was not counted", extra={"campaign": name, **told_of(error)})
-                answers[name] = batch.refused(contract.UNAVAILABLE)
+                answers[name] = campaigns.uncounted(batch, error)
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.
         return answers

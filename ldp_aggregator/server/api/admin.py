@@ -51,12 +51,10 @@ async def post_campaign(request: AdmittedRequest) -> web.Response:
             request.context.gateway.check_receivable(campaign)
     except DraftError as error:
         raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    need = request.values.get("uploads_need_token")
+    store, need = request.store, request.values.get("uploads_need_token")
     async with request.recorded("create campaign", campaign.id, campaign.title):
-        created = await request.store.create_campaign(
-            campaign, max_reports=most, federated=federated, uploads_need=need
-        )
-    if not created and federated and not (await request.store.terms(campaign.id)).federated:
+        created = await store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
+    if not created and federated and not (await store.terms(campaign.id)).federated:
         raise ProblemError(contract.TAKES_REPORTS, ANOTHER_KIND)
     if created:
         request.context.metrics.mutations.labels("campaign-created").inc()
@@ -83,9 +81,8 @@ async def train_campaign(request: AdmittedRequest) -> web.Response:
     await request.store.state(request.campaign_id)
     try:
         async with request.recorded("publish model", request.campaign_id):
-            anyway = request.values.get("anyway", False)
             reports, (model,) = await publish_trained(
-                request.store, [request.campaign_id], post, anyway=anyway, apart=True
+                request.store, [request.campaign_id], post, anyway=request.values.get("anyway", False), apart=True
             )
     except UntrainableError as error:
         way_out = "; anyway=true publishes it" if error.code == USELESS else ""

@@ -43,9 +43,8 @@ A_MINUTE: Final = "public, max-age=60"
 
 async def get_campaign(request: AdmittedRequest) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
-    return request.cacheable(
-        await request.context.campaigns.document(request.campaign_id), request.campaign_id, FOREVER
-    )
+    campaign_id = request.campaign_id
+    return request.cacheable(await request.context.campaigns.document(campaign_id), campaign_id, FOREVER)
 
 
 async def get_state(request: AdmittedRequest) -> web.Response:

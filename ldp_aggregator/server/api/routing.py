@@ -23,6 +23,7 @@ from ldp_aggregator.server.caches import ID_PATTERN, CampaignCache, FederatedMod
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.problems import JSON as JSON
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.server.upload_queue import Ingest
@@ -30,8 +31,6 @@ from ldp_aggregator.service.rights import actor_of, recorded
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import DELETED, UNKNOWN, StoredToken
-
-JSON: Final = "application/json"
 
 EVERYWHERE: Final = (
     *("malformed-request", "headers-too-large", "unmet-expectation", "too-many-connections", "overloaded"),
@@ -94,9 +93,9 @@ class AdmittedRequest:
     @property
     def token(self) -> StoredToken:
         """The token, where the operation needs one."""
-        if self.token is None:
+        if self._token is None:
             raise RuntimeError("this operation asks for no token")
-        return self.token
+        return self._token
 
     def recorded(self, act: str, campaign_id: str | None = None, detail: str = "") -> AbstractAsyncContextManager[None]:
         """Do in the block what the token's holder asks for, written down first."""

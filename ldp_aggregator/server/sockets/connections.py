@@ -1,4 +1,4 @@
-"""A connection's times and its share of a budget; and the connections of a listener together: how many there are, who
+"""A connection's times and its part of a budget; and the connections of a listener together: how many there are, who
 has to go, who has run out of time, and the one budget for what a process holds of its clients' bytes.
 """
 

@@ -57,7 +57,7 @@ def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | Non
         else:
             return None
     except (ValueError, TypeError, OverflowError):
-        damage = "it has what nobody wrote"
+        damage = "it has a value that no store writes"
     name = next((f" {values[column]!r}" for column in _NAMES if column in values), "")
     return f"{table}{name}: {damage}"
 

@@ -57,9 +57,9 @@ class NodeShares(campaigns.Campaigns):
         counted = await campaigns.reports(db, row) if row.may_become_federated else 0
         moment = await db.moment()
         now = moment.now
-        stored_token = await named_token(db, token, "FOR SHARE")
+        holder = await named_token(db, token, "FOR SHARE")
         takes_shares = not takes_reports(row.salt, row.max_reports, counted)
-        refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(stored_token, node, now))
+        refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(holder, node, now))
         if refused is None and most is not None and await _replacements(db, row, node, share) > most:
             refused = REPLACED
         if refused is None:
@@ -80,10 +80,8 @@ class NodeShares(campaigns.Campaigns):
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
         row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
         moment = await db.moment()
-        stored_token = await named_token(db, token or node, "FOR SHARE")
-        refused = refuse_node(
-            row.salt is not None, row.life, moment, token_in_use=_has_say(stored_token, node, moment.now)
-        )
+        holder = await named_token(db, token or node, "FOR SHARE")
+        refused = refuse_node(row.salt is not None, row.life, moment, token_in_use=_has_say(holder, node, moment.now))
         if refused is None:
             await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
         return refused

@@ -39,14 +39,14 @@ CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, li
 async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
     """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
     damages: list[Damage] = []
-    told_apart: tuple[type[Exception], ...] = (StoreError, *unreadable)
+    reported: tuple[type[Exception], ...] = (StoreError, *unreadable)
 
     async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
         try:
             async with db.savepoint():
                 damages.extend(Damage(campaign_id, problem) for problem in await problems)
-        except told_apart as error:
-            damages.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
+        except reported as error:
+            damages.append(Damage(campaign_id, f"its rows cannot be read: {error}"))
 
     for table in OF_STORE:
         await look(None, _problems_of_table(db, table))

@@ -47,7 +47,7 @@ def _checked(table: str, row: Row, campaign_id: str | None) -> dict[str, Any]:
             values["digest"] = digest_of(values[CONTENT[table]])
         return {**values, "checked": check_of(table, values, campaign_id)}
     except (ValueError, TypeError, OverflowError):
-        raise StoreError(f"a row of {table} has what nobody wrote; restore a backup", DAMAGED) from None
+        raise StoreError(f"a row of {table} has a value that no store writes; restore a backup", DAMAGED) from None
 
 
 async def written(db: SqlConnection) -> str:

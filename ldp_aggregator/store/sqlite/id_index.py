@@ -147,9 +147,8 @@ class IdSets:
 def _load(db: sqlite3.Connection, number: int) -> CampaignIds:
     """Everything, from the tables."""
     name = database.campaign_id(db, number)
-    ids = CampaignIds(
-        name, {run: open_run(database.runs_folder(db) / run, name) for run in database.run_sizes(db, number)}
-    )
+    runs = {run: open_run(database.runs_folder(db) / run, name) for run in database.run_sizes(db, number)}
+    ids = CampaignIds(name, runs)
     _read_recent(db, number, ids)
     return ids
 

@@ -16,7 +16,7 @@ from typing import Final
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.clocks import SteadyClock
-from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import origin
@@ -138,7 +138,7 @@ class SqliteStore(Store):
             self._ids.forget()
             if not (begun and len(batches) == 1 and isinstance(error, StoreError)):
                 raise
-            answers = {name: self._refused(name, batch, error) for name, batch in batches.items()}
+            answers = {name: campaigns.uncounted(batch, error) for name, batch in batches.items()}
         self._ids.keep()
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             self._write_a_page()  # Where that fails too, it is the database, and no campaign.
@@ -159,13 +159,8 @@ class SqliteStore(Store):
                 if not db.raw.in_transaction:
                     raise
                 self._ids.forget(keep=staged)
-                answers[name] = self._refused(name, batch, error)
+                answers[name] = campaigns.uncounted(batch, error)
         return answers
-
-    def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
-        """Tell what is wrong with one campaign; it fails no other."""
-        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, **told_of(error)})
-        return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)

@@ -214,7 +214,7 @@ async def test_about_an_upload_whose_client_has_hung_up_nobody_is_asked_any_furt
             over.set()
 
     monkeypatch.setattr(Intake, "cached_bounds", lambda *given, **more: None)
-    monkeypatch.setattr(Intake, "terms", terms)
+    monkeypatch.setattr(Intake, "bounds", terms)
     line = await server.dial()
     line.send(request_head(await server.publish(), 100))
     await becomes(begun.is_set)
