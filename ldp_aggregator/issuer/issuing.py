@@ -59,9 +59,7 @@ def read_issuer_key(path: Path) -> RSAPrivateKey:
     except OSError as error:
         raise LdpError("bad-key", f"the key {path} cannot be read: {error.strerror}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise LdpError(
-            "bad-key", f"others can read the key {path}; chmod 600 it, or make a new one if it was read"
-        )
+        raise LdpError("bad-key", f"others can read the key {path}; chmod 600 it, or make a new one if it was read")
     try:
         key = load_pem_private_key(text, None)
     except (ValueError, TypeError):
@@ -125,13 +123,13 @@ class TokenIssuer:
                 for table in _TABLES:
                     database.execute(table)
                 database.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?)", (self._key_id, tokens))
-                ((promised,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
+                ((limit,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
         except LdpError as error:
             if error.__cause__ is None:
                 raise
             raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
-        if promised != tokens:
-            text = f"{people} was begun with {promised} tokens for each person, not {tokens}; a new key begins anew"
+        if limit != tokens:
+            text = f"{people} was begun with {limit} tokens for each person, not {tokens}; a new key begins anew"
             raise LdpError("other-tokens", text)
         self._for_relays = None if relay_key is None else TokenIssuer(relay_key, people, tokens)
         self.public_keys = tuple(public_key(one) for one in (key, relay_key) if one is not None)

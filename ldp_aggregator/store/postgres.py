@@ -340,7 +340,7 @@ class PostgresStore(Store):
             except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
                 if error.code not in (contract.STATEMENT, contract.DAMAGED):
                     raise
-                answers[name] = campaigns.uncounted(batch, error)
+                answers[name] = self._uncounted(batch, error)
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.
         return answers

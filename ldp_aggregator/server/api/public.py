@@ -116,15 +116,13 @@ async def post_statistics(request: AdmittedRequest) -> web.Response:
     except DocumentError as error:
         request.context.metrics.shares.labels(error.code).inc()
         raise ProblemError(error.code, str(error)) from None
-    node = request.token.node
+    token = request.token
     refused: str | None = TAKES_REPORTS
     if campaign.asks == MODEL:
         most = None if campaign.federation is None else campaign.federation.replacements
-        refused = await request.store.put_share(
-            campaign.id, node, body, token=request.token.name, most_replacements=most
-        )
+        refused = await request.store.put_share(campaign.id, token.node, body, token=token.name, most_replacements=most)
     _settle(request, refused, "kept")
-    return web.json_response({"node": node})
+    return web.json_response({"node": token.node})
 
 
 async def delete_statistics(request: AdmittedRequest) -> web.Response:

@@ -23,15 +23,7 @@ from ldp_aggregator.store.contract import (
     deleted_campaign,
     unknown_campaign,
 )
-from ldp_aggregator.store.decisions import (
-    Batch,
-    CampaignRow,
-    check_closed,
-    check_reopening,
-    check_sealing,
-    ending,
-    standing,
-)
+from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending, standing
 from ldp_aggregator.store.sql.checks import change, check_of, digest_of, insert, insert_numbered, legible, sound
 from ldp_aggregator.store.sql.tables import OF_CAMPAIGNS, Row, SqlConnection, Transactions, reading, writing
 from ldp_protocols import Campaign, DocumentError
@@ -283,12 +275,6 @@ def sum_or_refuse(campaign: Campaign, parts: Sequence[Row], table: str = "parts"
     if int(tally.n.sum()) != sum(part["reports"] for part in parts):
         raise _damaged(campaign.id, ValueError("its sums are of another number of reports than were counted"))
     return tally
-
-
-def uncounted(batch: Batch, error: Exception) -> Sequence[contract.Outcome]:
-    """The answers to a batch that the database failed to count, which is logged; it fails no other."""
-    contract.LOG.error("a campaign was not counted", extra={"campaign": batch.campaign.id, **contract.told_of(error)})
-    return batch.refused(contract.UNAVAILABLE)
 
 
 def _damaged(campaign_id: str, error: Exception) -> StoreError:

@@ -8,8 +8,8 @@ from typing import Final
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import decode_share
-from ldp_aggregator.store.contract import Counting, StoreError
-from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, told_of
+from ldp_aggregator.store.decisions import Batch, CampaignRow
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.checks import damage_of, legible
 from ldp_aggregator.store.sql.published import Published
@@ -125,6 +125,11 @@ class Store(NodeShares, Rights, Published, Counting):
 
     All methods may raise StoreError.
     """
+
+    def _uncounted(self, batch: Batch, error: Exception) -> Sequence[Outcome]:
+        """Answers to a batch that the database failed to count, which is logged; it fails no other."""
+        LOG.error("a campaign was not counted", extra={"campaign": batch.campaign.id, **told_of(error)})
+        return batch.refused(UNAVAILABLE)
 
     async def check(self) -> list[Damage]:
         """Damage of what is stored: ids and counts that do not agree, documents that do not have their id,

@@ -138,7 +138,7 @@ class SqliteStore(Store):
             self._ids.forget()
             if not (begun and len(batches) == 1 and isinstance(error, StoreError)):
                 raise
-            answers = {name: campaigns.uncounted(batch, error) for name, batch in batches.items()}
+            answers = {name: self._uncounted(batch, error) for name, batch in batches.items()}
         self._ids.keep()
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             self._write_a_page()  # Where that fails too, it is the database, and no campaign.
@@ -159,7 +159,7 @@ class SqliteStore(Store):
                 if not db.raw.in_transaction:
                     raise
                 self._ids.forget(keep=staged)
-                answers[name] = campaigns.uncounted(batch, error)
+                answers[name] = self._uncounted(batch, error)
         return answers
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
