@@ -108,7 +108,7 @@ def _strange(name: str, why: str, code: str = UNAVAILABLE) -> StoreError:
 
 
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Reports]:
-    """The reports of a file by question. Raises StoreError where it is no file of this campaign."""
+    """The reports of a file by question. Raises StoreError if it is no file of this campaign."""
     try:
         # What pq.read_table does beside this for files of a few thousand rows costs fifteen times as much.
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
@@ -206,7 +206,7 @@ def _named(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Met
 
 
 class Folder:
-    """A folder of this machine. Methods raise StoreError where the place does not answer."""
+    """A folder of this machine. Methods raise StoreError if the place does not answer."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -242,7 +242,7 @@ class Folder:
 
     @_named("moved", bool)
     def move(self, source: str, target: str) -> bool:
-        """Durably; False where there is no ``source`` (any more)."""
+        """Durably; False if there is no ``source`` (any more)."""
         end = self._root / target
         make_folder(end.parent)
         (self._root / source).replace(end)

@@ -212,7 +212,7 @@ class Archive:
 class ArchivedCounts:
     """A store that archives what it counts. A report that was counted is archived before :meth:`count` returns.
 
-    One :meth:`count` at a time. Where the store or the archive fails, a group may be counted although its uploaders
+    One :meth:`count` at a time. If the store or the archive fails, a group may be counted although its uploaders
     were told that it was not: their next try is a duplicate then.
     """
 

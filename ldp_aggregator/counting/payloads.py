@@ -101,7 +101,7 @@ def _coded(
 
 
 @dataclass(frozen=True)
-class ById:
+class CampaignKey:
     """A campaign, hashed by its id alone."""
 
     campaign: Campaign
@@ -111,7 +111,7 @@ class ById:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, ById)
+            isinstance(other, CampaignKey)
             and self.campaign.id == other.campaign.id
             and len(self.campaign.counted) == len(other.campaign.counted)
         )
@@ -133,7 +133,7 @@ class Layout:
 
 
 @lru_cache(maxsize=MOST_LAYOUTS)
-def layout_of(key: ById) -> Layout:
+def layout_of(key: CampaignKey) -> Layout:
     """Laid out once for as long as a process is busy with few campaigns."""
     analyses = [analysis_of(question.mechanism) for question in key.campaign.counted]
     kinds = tuple(dict.fromkeys(type(analysis) for analysis in analyses))
@@ -154,10 +154,10 @@ def layout_of(key: ById) -> Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class PayloadMatrix:
     """Reports with mechanisms of one name, ``places`` among all; questions increase.
 
-    Where all answer one question, ``rows`` are its payloads; otherwise zeros pad them to whole words.
+    If all answer one question, ``rows`` are its payloads; otherwise zeros pad them to whole words.
     """
 
     layout: Layout
@@ -198,16 +198,16 @@ class Sheet:
         return {question: (n, total) for question, n, total in zip(asking.tolist(), numbers, totals, strict=True)}
 
 
-def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sheet]:
+def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[PayloadMatrix]:
     """Reports in increasing order of their ``questions``, one entry each, payloads concatenated in the same order."""
-    layout = layout_of(ById(campaign))
+    layout = layout_of(CampaignKey(campaign))
     widths = layout.width[questions]
     ends = np.cumsum(widths)
     starts = starts_of(questions)
     if len(questions) > FEW * len(starts):
         firsts, lasts = starts.tolist(), [*starts.tolist()[1:], len(questions)]
         return [
-            Sheet(
+            PayloadMatrix(
                 layout,
                 np.arange(first, last),
                 questions[first:last],
@@ -223,7 +223,7 @@ def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sh
         places = np.flatnonzero(kinds == kind)
         numbers, chosen = questions[places], widths[places]
         rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[numbers].max()))
-        found.append(Sheet(layout, places, numbers, rows))
+        found.append(PayloadMatrix(layout, places, numbers, rows))
     return found
 
 

@@ -25,7 +25,7 @@ class Arrivals:
         Those that came in a batch that a relay vouched for, less those that were then seen outside of one.
     least_batch
         The smallest such batch: devices, less the reports of an upload that hid nobody because they were known before
-        or refused. None where there was none.
+        or refused. None if there was none.
     overlap
         Reports that are in the sums twice: both of two merged stores had counted them.
     unchecked
@@ -40,7 +40,7 @@ class Arrivals:
 
     @property
     def otherwise(self) -> int:
-        """Reports, at least, that were seen outside of every vouched batch. Where it is 0 there are none."""
+        """Reports, at least, that were seen outside of every vouched batch. If it is 0 there are none."""
         return self.reports - self.vouched
 
     @property

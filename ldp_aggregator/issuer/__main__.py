@@ -74,8 +74,8 @@ def _tokens(text: str) -> int:
     return int(between(0, 1025)(text))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; what is wrong is one line on standard error."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, by default the process's; a failure is one line on standard error."""
     options = make_parser().parse_args(arguments)
     return run_command(PROGRAM, lambda: _issue(options), wrong=(NotInstalledError,), failed=(LdpError,))
 
@@ -109,7 +109,7 @@ def _issue(options: argparse.Namespace) -> None:
 
 
 def _compare(path: Path, served: Mapping[str, Any]) -> None:
-    """Raises LdpError where a campaign's document promises something else than is served here."""
+    """Raises LdpError if a campaign's document promises something else than is served here."""
     try:
         campaign = Campaign.parse(path.read_bytes())
     except OSError as error:
@@ -120,11 +120,6 @@ def _compare(path: Path, served: Mapping[str, Any]) -> None:
     if named["tokens"] != served["tokens"]:
         text = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
         raise LdpError("other-tokens", text)
-
-
-def main() -> int:
-    """Run the program."""
-    return run()
 
 
 if __name__ == "__main__":

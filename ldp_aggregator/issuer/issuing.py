@@ -36,7 +36,7 @@ _BUSY_SECONDS: Final = 20.0
 
 def make_issuer_key(path: Path, beside: RSAPrivateKey | None = None) -> RSAPrivateKey:
     """A fresh key in a new file; requests to it and to the one ``beside`` can be told apart, by the last byte of their
-    ids. Raises FileExistsError where there is one, and LdpError.
+    ids. Raises FileExistsError if there is one, and LdpError.
     """
     while True:
         key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
@@ -53,7 +53,7 @@ def make_issuer_key(path: Path, beside: RSAPrivateKey | None = None) -> RSAPriva
 
 
 def read_issuer_key(path: Path) -> RSAPrivateKey:
-    """The key in a file. Raises LdpError, also where others than its owner may read it."""
+    """The key in a file. Raises LdpError, also if others than its owner may read it."""
     try:
         mode, text = path.stat().st_mode, path.read_bytes()
     except OSError as error:
@@ -82,7 +82,7 @@ def _key_id(key: RSAPrivateKey) -> bytes:
 
 
 def check_apart(key: RSAPrivateKey, relay_key: RSAPrivateKey) -> None:
-    """Raises LdpError where nobody can tell requests to these two keys apart, as where they are one."""
+    """Raises LdpError if nobody can tell requests to these two keys apart, as where they are one."""
     if _key_id(key)[-1] == _key_id(relay_key)[-1]:
         raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
 

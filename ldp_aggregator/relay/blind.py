@@ -117,7 +117,7 @@ class Arrivals:
         self._turn = ForkSafeLock()
 
     def keep(self, arrival: Arrival, timeout: float) -> None:
-        """Wait until it is settled. Raises StorageError where the turn does not come in time."""
+        """Wait until it is settled. Raises StorageError if the turn does not come in time."""
         self._waiting.append(arrival)
         if not self._turn.acquire(timeout):
             # Somebody may keep it yet: it is sent again, and counted once.

@@ -115,7 +115,7 @@ class Counts:
 class Door(ThreadingHTTPServer):
     """Answers from ``routes``; ``serve_forever()`` and ``shutdown()`` as in the standard library.
 
-    ``seconds`` is what a connection may take in all, whatever it sends meanwhile. Where all places are taken the oldest
+    ``seconds`` is what a connection may take in all, whatever it sends meanwhile. If all places are taken the oldest
     connection goes whose request is not there yet. What an answer raises is a :class:`RefusedError`.
     """
 
@@ -139,7 +139,7 @@ class Door(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection, where there is a place."""
+        """A thread for the connection, if there is a place."""
         if not self._places.acquire(blocking=False) and not self._make_room():
             self._turn_away(request)
             self.shutdown_request(request)

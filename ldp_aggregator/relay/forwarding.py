@@ -284,7 +284,7 @@ class Relay:
             return sum(mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction))
 
     def missing(self, *, timeout: float = STORAGE_WAIT) -> int:
-        """Devices that the fullest pool still waits for, 0 where a batch is complete. Raises what :meth:`rule` does."""
+        """Devices that the fullest pool still waits for, 0 if a batch is complete. Raises what :meth:`rule` does."""
         with within(timeout):
             rule = self.rule(timeout=timeout)
             with self._storage.transaction(write=False) as transaction:
@@ -302,7 +302,7 @@ class Relay:
             return sum(mixer.outbox.delivery(transaction).queued for mixer in self._mixers(transaction))
 
     def room(self, *, timeout: float = STORAGE_WAIT) -> int:
-        """Reports that may be kept beside those that wait; 0 where their bytes are as many as may be. Raises
+        """Reports that may be kept beside those that wait; 0 if their bytes are as many as may be. Raises
         StorageError.
         """
         with within(timeout), self._storage.transaction(write=False) as transaction:
@@ -362,7 +362,7 @@ class Relay:
         return [self._mixer(name) for name in (*queue_names(transaction), self.campaign_id)]
 
     def _form(self) -> float | None:
-        """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
+        """Form the batches that are due; the seconds until the next one is, if that is a matter of time."""
         rule = self.rule()
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)

@@ -41,9 +41,9 @@ def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Rou
     return (
         taking(f"{path}/reports", partial(_collect, relay), media_type=MEDIA_TYPE, longest=LARGEST_UPLOAD),
         taking(SEALED_PATH, partial(_collect_sealed, relay), media_type=REQUEST_TYPE, longest=LONGEST_SEALED),
-        Route("GET", path, partial(_document, relay)),
-        Route("GET", f"{path}/model", partial(_model, relay)),
-        Route("GET", f"{path}/state", partial(_state, relay)),
+        Route("GET", path, partial(_fetched, lambda **timeout: relay.campaign(**timeout).document)),
+        Route("GET", f"{path}/model", partial(_fetched, relay.model, absent=("no-model",))),
+        Route("GET", f"{path}/state", partial(_fetched, relay.state)),
         Route("GET", "/v1/directories/(.*)", partial(_directory, relay)),
         Route(ANY, "/v1/campaigns/.*", _unknown),
     )
@@ -111,29 +111,17 @@ def _store(keep: Callable[[], Any]) -> Any:
         raise RefusedError(503, error.code, again=True) from None
 
 
-def _document(relay: Relay, request: Request) -> Answer:
-    return Answer(200, _handed(lambda: relay.campaign(timeout=request.patience).document))
-
-
-def _model(relay: Relay, request: Request) -> Answer:
-    return Answer(200, _handed(lambda: relay.model(timeout=request.patience), absent=("no-model",)))
-
-
-def _state(relay: Relay, request: Request) -> Answer:
-    return Answer(200, _handed(lambda: relay.state(timeout=request.patience)))
-
-
 def _directory(relay: Relay, request: Request) -> Answer:
     (key,) = request.groups
-    return Answer(200, _handed(lambda: relay.directory(key, timeout=request.patience), absent=None))
+    return _fetched(partial(relay.directory, key), request, absent=None)
 
 
-def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> bytes:
-    """Document fetched from the aggregator. ``absent`` are the codes that mean it has none, None if every 404 does:
-    the device gets a 404; any other failure is a 503.
+def _fetched(fetch: Callable[..., bytes], request: Request, absent: Sequence[str] | None = ()) -> Answer:
+    """A document of the aggregator. ``absent`` are the codes that mean it has none, None if every 404 does: the device
+    gets a 404; any other failure is a 503.
     """
     try:
-        return fetch()
+        return Answer(200, fetch(timeout=request.patience))
     except LdpError as error:
         is_absent = isinstance(error, TransportError) and error.status == 404
         if error.code in absent if absent is not None else is_absent:

@@ -54,7 +54,7 @@ class Mixing:
             raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
 
     def for_crowd(self, crowd: Crowd | None) -> Mixing:
-        """The same for a campaign with a crowd, of whole batches alone. Raises LdpError where fewer could leave."""
+        """The same for a campaign with a crowd, of whole batches alone. Raises LdpError if fewer could leave."""
         if crowd is None:
             return self
         if self.longest_wait is not None:
@@ -196,7 +196,7 @@ class Mixer:
         return 0 if stored is None else int(unpack(self._expired, stored))
 
     def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
-        """The number of devices that what has these ids was mixed with, 0 where nobody says.
+        """The number of devices that what has these ids was mixed with, 0 if nobody says.
 
         Another process may have gone on to its next batch: what is said is about these very ones, or not said.
         """

@@ -35,7 +35,7 @@ class NotAdmittedError(DocumentError):
 
 
 def admitted_sealed(campaign: Campaign, authorization: str | None) -> str | None:
-    """The key under which the token beside a sealed upload is remembered, None where the issuer signs nothing for
+    """The key under which the token beside a sealed upload is remembered, None if the issuer signs nothing for
     relays. Raises NotAdmittedError.
     """
     issuer = None if campaign.issuer is None else campaign.issuer.for_relays

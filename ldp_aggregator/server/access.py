@@ -51,7 +51,7 @@ class UploadAccess:
         self._cached: dict[str, tuple[float, str | None]] = {}
 
     async def uploads_need(self, campaign_id: str) -> str | None:
-        """The scope that uploads to a campaign need, None where anybody may upload. Raises StoreError."""
+        """The scope that uploads to a campaign need, None if anybody may upload. Raises StoreError."""
         now = self._clock()
         until, scope = self._cached.get(campaign_id, (now, None))
         if now < until:

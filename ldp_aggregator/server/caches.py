@@ -111,12 +111,12 @@ class CampaignCache:
         self._parsed.forget(campaign_id)
 
     async def _confirm(self, campaign_id: str) -> None:
-        """See to it that what was deleted is not served. Where the store cannot say it, what is kept is."""
+        """See to it that what was deleted is not served. If the store cannot say it, what is kept is."""
         with contextlib.suppress(StoreError):
             await self.standing(campaign_id)
 
     async def document(self, campaign_id: str) -> bytes:
-        """The document, byte for byte. Raises StoreError, also where it is damaged."""
+        """The document, byte for byte. Raises StoreError, also if it is damaged."""
         if self._documents.get(campaign_id) is not None:
             await self._confirm(campaign_id)
         document = self._documents.get(campaign_id)

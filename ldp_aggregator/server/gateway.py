@@ -207,7 +207,7 @@ class GatewayKeys:
 
     @classmethod
     def of(cls, settings: Settings) -> GatewayKeys:
-        """Raises LdpError where the setting's file holds no keys."""
+        """Raises LdpError if the setting's file holds no keys."""
         keys = cls(elsewhere=settings.gateway_elsewhere)
         keys.read_again(settings)
         return keys
@@ -228,7 +228,7 @@ class GatewayKeys:
             check_gateway(campaign, [gateway for gateway, _ in self._keys.values()])
 
     def check_open(self) -> None:
-        """Raises ProblemError where nothing that is sealed can be opened."""
+        """Raises ProblemError if nothing that is sealed can be opened."""
         if not self._keys:
             raise ProblemError("unknown-gateway-key", "this server is no gateway")
 

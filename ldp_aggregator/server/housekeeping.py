@@ -115,7 +115,7 @@ async def close_due(store: Store, moment: Moment) -> Closed:
     at those again that were closed in what is the future now.
 
     Uploads are refused on time anyway. One that fails keeps no other open. A clock that jumped closes nothing. Raises
-    StoreError where the campaigns cannot be listed.
+    StoreError if the campaigns cannot be listed.
     """
     closed, failed = [], {}
     for state in await store.campaigns() if moment.settled else ():

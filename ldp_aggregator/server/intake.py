@@ -53,7 +53,7 @@ class Admission:
         return self._check is not None
 
     async def check(self, campaign_id: str, headers: Mapping[str, str]) -> None:
-        """Raises ProblemError where the operator's check does not admit an upload."""
+        """Raises ProblemError if the operator's check does not admit an upload."""
         if self._check is not None and not await self._check(campaign_id, headers):
             raise ProblemError("not-admitted")
 
@@ -74,7 +74,7 @@ class Admission:
 
 
 def admission_of(settings: Settings) -> Admission:
-    """Raises LdpError where the check cannot be loaded."""
+    """Raises LdpError if the check cannot be loaded."""
     return Admission(_load(settings.admission), settings.uploads_per_second)
 
 
@@ -149,7 +149,7 @@ class Intake:
 
     async def bounds(self, campaign_id: str, headers: Mapping[str, str], *, checked: bool = False) -> UploadBounds:
         """Decide what an upload with such headers may hold; ``checked``: the answer token of each report in it was.
-        Raises ProblemError where it is not welcome, StoreError.
+        Raises ProblemError if it is not welcome, StoreError.
         """
         campaign = await self._campaigns.get(campaign_id)
         crowd = campaign.privacy.crowd

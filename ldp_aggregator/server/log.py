@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
 
 def _event(record: logging.LogRecord) -> str:
     """Say what happened. A library's message may repeat an exception's, and that what a client sent: of those only the
-    pattern is told, and nothing where it was filled in already.
+    pattern is told, and nothing if it was filled in already.
     """
     if record.name.partition(".")[0] == _OURS:
         return record.getMessage()

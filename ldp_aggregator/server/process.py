@@ -48,7 +48,7 @@ M_ARENA_MAX: Final = -8
 
 
 def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> str | None:
-    """Serve in this process; returns as :func:`serve` does. Raises OSError where a port cannot be had."""
+    """Serve in this process; returns as :func:`serve` does. Raises OSError if a port cannot be had."""
     # Whoever has it read its secrets again while it starts does not end it: it reads them anyway.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with logged_to_standard_error(settings.log_level):

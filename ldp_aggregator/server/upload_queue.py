@@ -121,7 +121,7 @@ def _crowd(submission: Submission) -> int:
 
 
 def answer_to(outcome: Outcome) -> bytes:
-    """The body of a 200: the reports that no device can have sent. Raises ProblemError where the whole upload was
+    """The body of a 200: the reports that no device can have sent. Raises ProblemError if the whole upload was
     refused.
 
     Whether an id is known, and with which answer, is the operator's to see: whoever could ask this port would learn
@@ -319,7 +319,7 @@ class Ingest:
         return group
 
     async def _commit(self, group: Sequence[Upload]) -> None:
-        """One commit. Where it fails and the database is not to blame, whoever else is in the group gets another."""
+        """One commit. If it fails and the database is not to blame, whoever else is in the group gets another."""
         started = time.perf_counter()
         bundles: list[Bundle] = []
         try:
@@ -382,7 +382,7 @@ def _fail(group: Iterable[Upload], code: str) -> None:
 
 
 def _divided(group: Sequence[Upload]) -> list[Sequence[Upload]]:
-    """By campaign, and where there is one, in halves: what cannot be counted ends up alone."""
+    """By campaign, and if there is one, in halves: what cannot be counted ends up alone."""
     campaigns: dict[str, list[Upload]] = {}
     for upload in group:
         campaigns.setdefault(upload.bounds.campaign.id, []).append(upload)

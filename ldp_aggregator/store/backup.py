@@ -53,7 +53,7 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
 
     Nobody knows what was revoked, withdrawn or published since the copy: every token is revoked, every share dropped
     (unless ``keep_shares`` says that none was withdrawn), and models get versions above all that can have been used.
-    Raises StoreError, and leaves nothing, also where the copy is damaged.
+    Raises StoreError, and leaves nothing, also if the copy is damaged.
     """
     moment = now or utc_now()
     with _copied(source, output) as copy:
@@ -189,8 +189,8 @@ def combine_stores(
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
-    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where answers of a
-    campaign with an issuer are or may be in both, where a node has two shares, and where a store is damaged.
+    nothing, if it cannot be told how many reports are in both unless ``assume_disjoint``, if answers of a
+    campaign with an issuer are or may be in both, if a node has two shares, and if a store is damaged.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():

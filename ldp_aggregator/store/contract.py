@@ -238,7 +238,7 @@ class Counting(Protocol):
         """
 
     async def beat(self) -> None:
-        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
+        """Write, durably, and change nothing; raises StoreError if :meth:`count` would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,13 +309,13 @@ class CampaignState:
     reports: int
     model_version: int | None
     federated: bool = False
-    """True where it takes shares of nodes, and no reports; once it does, it always will."""
+    """True if it takes shares of nodes, and no reports; once it does, it always will."""
     shares: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     over_since: datetime | None = None
     """Time at which it was first seen to be past its end, or full."""
     uploads_need: str | None = None
-    """The scope of the token that uploads have to show; None where anybody may upload."""
+    """The scope of the token that uploads have to show; None if anybody may upload."""
     damaged: bool = False
     """True if its row, tally or model is damaged: only its id is shown."""
 

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.payloads import DIGEST_BYTES, Sheet, Sums, lay_out
+from ldp_aggregator.counting.payloads import DIGEST_BYTES, PayloadMatrix, Sums, lay_out
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
@@ -54,13 +54,13 @@ class Batch:
 
     ``run`` gives for every report the position of its id among :attr:`candidates`, -1 where its payload was refused.
     ``untimely`` has the code of each report whose window is not counted now: where it is known it is a success as any
-    other, and where it is not it is not counted.
+    other, and if it is not it is not counted.
     """
 
     campaign: Campaign
     submissions: tuple[Submission, ...]
     owners: NDArray[np.int64]
-    sheets: Sequence[Sheet]
+    matrices: Sequence[PayloadMatrix]
     ids: Rows
     digests: NDArray[np.uint64]
     codes: Mapping[int, str]
@@ -134,7 +134,7 @@ class Batch:
         outcomes = self._outcomes(counted, same & ~counted, codes)
         if bar is not None:
             outcomes = tuple(_barred(outcome, bar) for outcome in outcomes)
-        sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
+        sums = {question: added for matrix in self.matrices for question, added in matrix.sums(counted).items()}
         return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
 
     def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
@@ -202,7 +202,7 @@ def needs_time(submissions: Sequence[Submission]) -> bool:
 def gather_by_campaign(submissions: Sequence[Submission], moment: Moment | None = None) -> dict[str, Batch]:
     """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order.
 
-    ``moment`` may be None where nothing :func:`needs_time`.
+    ``moment`` may be None if nothing :func:`needs_time`.
     """
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
@@ -232,9 +232,9 @@ def gather(campaign: Campaign, submissions: Sequence[Submission], moment: Moment
     laid_out = lay_out(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
     codes: dict[int, str] = {}
     checks = np.empty(len(questions), dtype=np.uint64)
-    for sheet in laid_out:
-        codes |= sheet.refusals()
-        checks[sheet.places] = sheet.digests()
+    for matrix in laid_out:
+        codes |= matrix.refusals()
+        checks[matrix.places] = matrix.digests()
     untimely = {row: code for row, code in _untimely(campaign, questions, moment).items() if row not in codes}
     run, firsts = _runs(ids, codes, untimely)
     return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, untimely, run, firsts)
@@ -349,14 +349,14 @@ def ending(row: CampaignRow, counted: int, moment: Moment) -> dict[str, datetime
 
 
 def check_reopening(row: CampaignRow) -> None:
-    """Raises StoreError where the ids are gone: what was counted could be counted again."""
+    """Raises StoreError if the ids are gone: what was counted could be counted again."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
         raise StoreError(text, contract.SEALED)
 
 
 def check_closed(row: CampaignRow) -> datetime:
-    """The time since when. Raises StoreError where devices may still answer."""
+    """The time since when. Raises StoreError if devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
         raise StoreError(text, contract.NOT_CLOSED)
@@ -364,7 +364,7 @@ def check_closed(row: CampaignRow) -> datetime:
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises StoreError where it is too early to drop the ids. Sealing twice changes nothing."""
+    """Raises StoreError if it is too early to drop the ids. Sealing twice changes nothing."""
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise StoreError(
@@ -387,13 +387,13 @@ def goes_by_time(campaign: Campaign) -> bool:
 
 
 def bar_of(row: CampaignRow, campaign: Campaign, moment: Moment) -> str | None:
-    """The code that every report meets which is not known, None where the campaign takes new ones."""
+    """The code that every report meets which is not known, None if the campaign takes new ones."""
     bar = row.life.refusal(moment)
     return contract.UNSETTLED if bar is None and campaign.windows is not None and not moment.settled else bar
 
 
 def standing(row: CampaignRow, counted: int, moment: Moment) -> Standing:
-    """The public standing of a campaign. Raises StoreError where the clock would have to say it, and jumped."""
+    """The public standing of a campaign. Raises StoreError if the clock would have to say it, and jumped."""
     bar = row.life.refusal(moment)
     if bar == contract.UNSETTLED:
         raise StoreError("the clock of this server jumped, and has not settled", contract.UNSETTLED)

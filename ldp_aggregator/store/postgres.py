@@ -149,7 +149,7 @@ def checked_records(campaign_id: str, records: Rows) -> bytes:
 
 
 def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
-    """The digest of an id, from what is stored beside it. Raises StoreError where either is damaged."""
+    """The digest of an id, from what is stored beside it. Raises StoreError if either is damaged."""
     digest, check = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
     if zlib.crc32(report_id + digest, zlib.crc32(campaign_id.encode())).to_bytes(CHECK_BYTES, "little") != check:
         raise StoreError(f"campaign {campaign_id} is damaged: an id does not agree with its check", contract.DAMAGED)
@@ -159,7 +159,7 @@ def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
 async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
     """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
 
-    Raises BlockingIOError where somebody is about to have the campaign for himself.
+    Raises BlockingIOError if somebody is about to have the campaign for himself.
     """
     if not db.steady.is_settled and decisions.goes_by_time(batch.campaign):
         return await _count_alone(db, campaign_id, batch)
@@ -314,7 +314,7 @@ class PostgresStore(Store):
     async def take_back(self) -> None:
         """Make the store what it was before its tables were brought to this version; it is closed afterwards.
 
-        Raises StoreError where an instance runs on it, or something was written since.
+        Raises StoreError if an instance runs on it, or something was written since.
         """
         await self._sessions.run(take_back)
 
@@ -347,7 +347,7 @@ class PostgresStore(Store):
 
     @writing
     async def _claim(self, db: SqlConnection, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign alone: those who count share their lock, and where they come one
+        """Before a transaction that needs a campaign alone: those who count share their lock, and if they come one
         after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
         """
         row = await campaigns.row(db, campaign_id)

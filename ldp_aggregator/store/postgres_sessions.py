@@ -111,7 +111,7 @@ class PostgresConnection:
 
 @contextmanager
 def _reaching(address: str) -> Iterator[None]:
-    """Raises StoreError where a connection cannot be made."""
+    """Raises StoreError if a connection cannot be made."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
@@ -143,7 +143,7 @@ class Sessions:
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
-        """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
+        """Connect, and make the tables or check them. Raises StoreError, also if the database cannot be reached."""
         options = {
             "command_timeout": COMMAND_SECONDS,
             "timeout": CONNECT_SECONDS,
@@ -184,7 +184,7 @@ class Sessions:
     ) -> Result:
         """One transaction; where ``isolation`` is None each statement is one of its own.
 
-        Raises StoreError where the database fails, and goes on failing. What is ``passing`` is tried again, too.
+        Raises StoreError if the database fails, and goes on failing. What is ``passing`` is tried again, too.
         """
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
@@ -242,7 +242,7 @@ async def _version(db: PostgresConnection) -> int:
 
 async def _upgrade(db: PostgresConnection, version: int) -> None:
     """Bring the tables of an earlier version to this one, in one transaction. As they were they stay in a schema of
-    their own, whose comment tells what was written into the new ones. Raises StoreError where an instance runs.
+    their own, whose comment tells what was written into the new ones. Raises StoreError if an instance runs.
     """
     await _lock(db)
     if await _version(db) != version:  # Another instance did it meanwhile.
@@ -270,7 +270,7 @@ async def _lock(db: PostgresConnection) -> None:
 
 
 async def _check_alone(db: PostgresConnection, *besides: str) -> None:
-    """Raises StoreError where an instance runs on the database, which would go on writing what is no more. Sessions of
+    """Raises StoreError if an instance runs on the database, which would go on writing what is no more. Sessions of
     this name ``besides`` are those of instances that wait for it; those of version 1 had no name.
     """
     others = await db.fetchrow(
@@ -284,7 +284,7 @@ async def _check_alone(db: PostgresConnection, *besides: str) -> None:
 
 
 async def take_back(db: PostgresConnection) -> None:
-    """Make the tables what they were before they were brought to this version. Raises StoreError where an instance
+    """Make the tables what they were before they were brought to this version. Raises StoreError if an instance
     runs, or something was written since.
     """
     await _lock(db)

@@ -28,7 +28,7 @@ WATCH_SECONDS: Final = 0.1
 class Connections:
     """The open connections of one listener, the one whose last request began longest ago first.
 
-    Where all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
+    If all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
     answer; of these a stranger before somebody who has shown a token. Whoever waits for us stays, but for strangers on
     a listener of operators, who always get in.
     """
@@ -48,7 +48,7 @@ class Connections:
         self._empty: asyncio.Future[None] | None = None
 
     def admit(self, connection: Connection) -> bool:
-        """Take a place, if need be of somebody who goes; False where there is none."""
+        """Take a place, if need be of somebody who goes; False if there is none."""
         if len(self._open) >= self.limits.connections and not self._make_room():
             return False
         self._open[connection] = None
@@ -91,7 +91,7 @@ class Connections:
             self._empty.set_result(None)
 
     def refuse(self, connection: Connection) -> bool:
-        """Keep one that was not admitted until it is told so; False where too many are."""
+        """Keep one that was not admitted until it is told so; False if too many are."""
         self.refused("too-many-connections")
         if len(self._refused) >= MOST_REFUSALS:
             return False
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         self._reserved = 0
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
-        """True where the connection closes with the current answer."""
+        """True if the connection closes with the current answer."""
         self._heard_all = False
         """True once the client has closed its sending side."""
         self._is_leaving = False
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
         self._ahead = self._ahead + data if self._ahead else data
 
     def _next_head(self) -> bytes | None:
-        """Take the head of the next request, None where it is not all there. Raises ProblemError."""
+        """Take the head of the next request, None if it is not all there. Raises ProblemError."""
         if self._ahead.startswith(b"\r\n"):
             self._ahead = self._ahead[2:]  # RFC 9112, 2.2: some clients end a body with a line of its own.
         at = self._ahead.find(END, self._looked)
@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         return head
 
     def _hold(self, size: int) -> bool:
-        """Hold so many bytes of a request that is complete until :meth:`_release`; False where there is no room."""
+        """Hold so many bytes of a request that is complete until :meth:`_release`; False if there is no room."""
         if self._unfinished:
             self._unfinished = 0
             self._others.memory.note_unfinished(self, 0)
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
         self._leave(unread=True)
 
     def _leave(self, *, unread: bool = False) -> None:
-        """Close. Where more may come than was looked at, it is read until the client has heard the answer."""
+        """Close. If more may come than was looked at, it is read until the client has heard the answer."""
         self._is_leaving, self._deadline = True, math.inf
         unread = not self._heard_all and (unread or bool(self._ahead) or self._paused)
         self._drop()

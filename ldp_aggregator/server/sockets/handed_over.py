@@ -125,7 +125,7 @@ class HandedOver(Connection):
         self._has_request = False
         """True while the handler has a request that is not answered."""
         self._missing: int | None = 0
-        """Bytes of its body that have not come; None where it says itself where it ends."""
+        """Bytes of its body that have not come; None if it says itself where it ends."""
         self._problem: ProblemError | None = None
         """The answer to the current request, whatever the handler would say; it is the last one."""
         self._dropped = False
@@ -313,7 +313,7 @@ class HandedOver(Connection):
         self._handler.data_received(data)
 
     def _refuse(self, problem: ProblemError) -> None:
-        """Answer with this, in its turn, whatever the current request is, and where it is none."""
+        """Answer with this, in its turn, whatever the current request is, and if it is none."""
         self._problem, self._last = problem, True
         self._wait(self._limits.answer_seconds)
         if self._task is not None:

@@ -2,7 +2,7 @@
 
 A loop's own server makes a connection of a socket only after the handshake, so that nobody could count or time those
 that never shake hands. With TLS they have a number and a time of their own. Who has said nothing waits apart from who
-is shaking hands, and where all places are taken it is the oldest that goes: whoever has something to say gets in.
+is shaking hands, and if all places are taken it is the oldest that goes: whoever has something to say gets in.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class TlsListener:
 
 
 def load_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context of the public listener, None where it speaks plain HTTP. Raises LdpError."""
+    """The TLS context of the public listener, None if it speaks plain HTTP. Raises LdpError."""
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

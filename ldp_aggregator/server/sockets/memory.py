@@ -21,7 +21,7 @@ class Client(Protocol):
 class Memory:
     """``most`` bytes. What is charged is there: nobody holds room by announcing what he does not send.
 
-    Where room is needed those go whom we wait for, and not those who wait for us: who has not read his answer for
+    If room is needed those go whom we wait for, and not those who wait for us: who has not read his answer for
     longest, then whose request has been incomplete for longest, and of these a stranger before anybody else.
     """
 
@@ -33,7 +33,7 @@ class Memory:
         self._unfinished: dict[Client, int] = {}
 
     def take(self, size: int) -> bool:
-        """Hold so many more bytes of requests that are being answered; False where there is no room for them."""
+        """Hold so many more bytes of requests that are being answered; False if there is no room for them."""
         while self.used + size > self._most:
             if self._unread:
                 reader = next(iter(self._unread))

@@ -28,7 +28,7 @@ class Published(Transactions):
 
     @reading
     async def model(self, db: SqlConnection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
-        """A version of the model, by default the latest; None where there is none."""
+        """A version of the model, by default the latest; None if there is none."""
         row = await campaigns.row(db, campaign_id)
         versions = await campaigns.versions(db, row)
         chosen = (version if version in versions else None) if version is not None else max(versions, default=None)
@@ -47,7 +47,7 @@ class Published(Transactions):
 
     @reading
     async def archived_at(self, db: SqlConnection) -> str | None:
-        """The address that its reports were archived at last, None where they never were."""
+        """The address that its reports were archived at last, None if they never were."""
         found = await db.fetchrow("SELECT * FROM origin")
         return None if found is None else sound("origin", found)["archive"]
 
@@ -60,7 +60,7 @@ class Published(Transactions):
     async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
         """Keep a publisher's directory in place of an older one; the same again changes nothing.
 
-        Raises StoreError where a newer one is kept, or another of this version.
+        Raises StoreError if a newer one is kept, or another of this version.
         """
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")

@@ -34,7 +34,7 @@ class NodeShares(campaigns.Campaigns):
     ) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
 
-        Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
+        Returns the code that refuses it, None if it is kept. ``token`` is the name of the token that was shown,
         by default the node's first; the bytes are those of a share that was decoded. The document allows
         ``most_replacements``.
         """
@@ -77,7 +77,7 @@ class NodeShares(campaigns.Campaigns):
     async def withdraw_share(
         self, db: SqlConnection, campaign_id: str, node: str, *, token: str | None = None
     ) -> str | None:
-        """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
+        """Drop a node's share, durably; None also if it has none, else the code that refuses it."""
         row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
         moment = await db.moment()
         holder = await named_token(db, token or node, "FOR SHARE")
@@ -132,7 +132,7 @@ async def _count_release(db: SqlConnection, row: CampaignRow, node: str, share: 
 
 
 async def _replacements(db: SqlConnection, row: CampaignRow, node: str, share: bytes) -> int:
-    """Count the replacements of a node once a share is counted; 0 where it was before, or is of other rows."""
+    """Count the replacements of a node once a share is counted; 0 if it was before, or is of other rows."""
     sent = {one["digest"]: one["other_rows"] for one in await sent_shares(db, row) if one["node"] == node}
     if digest_of(share) in sent or (sent and has_other_rows(share)):
         return 0

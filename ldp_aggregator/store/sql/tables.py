@@ -35,7 +35,7 @@ class SqlConnection(Protocol):
         """All rows."""
 
     async def fetchrow(self, statement: str, *values: Any) -> Row | None:
-        """The first row, None where there is none."""
+        """The first row, None if there is none."""
 
     async def execute(self, statement: str, *values: Any) -> int:
         """The number of rows that were written."""
@@ -57,7 +57,7 @@ class Transactions(Protocol):
     """A place to work: in one transaction, all of it or nothing. The connection puts the ``name`` into every
     statement where its database keeps a log of slow ones.
 
-    Raises StoreError where the database fails.
+    Raises StoreError if the database fails.
     """
 
     async def _read(self, work: Work[Result], name: str = "") -> Result: ...

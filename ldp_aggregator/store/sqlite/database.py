@@ -118,7 +118,7 @@ def finish(work: Awaitable[Result]) -> Result:
 
 
 def make_file(path: Path) -> None:
-    """An empty file that its owner alone can read, where there is none. SQLite's files beside it get the same mode."""
+    """An empty file that its owner alone can read, if there is none. SQLite's files beside it get the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
@@ -254,7 +254,7 @@ def drop_ids(db: sqlite3.Connection, number: int) -> None:
 def sweep_runs(db: sqlite3.Connection) -> None:
     """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile.
 
-    Where the list is damaged nothing is removed: a name that cannot be read may be that of a run.
+    If the list is damaged nothing is removed: a name that cannot be read may be that of a run.
     """
     try:
         damage = db.execute("PRAGMA integrity_check(runs)").fetchone()[0]
@@ -271,7 +271,7 @@ def stored_ids(db: sqlite3.Connection, number: int) -> int:
 
 
 def listed_runs(db: sqlite3.Connection) -> dict[str, str]:
-    """The runs of all campaigns: name, and id of the campaign. Raises StoreError where the list is damaged."""
+    """The runs of all campaigns: name, and id of the campaign. Raises StoreError if the list is damaged."""
     rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
     return {_sound_run(row, row["id"])["name"]: row["id"] for row in rows}
 
@@ -282,7 +282,7 @@ def campaign_id(db: sqlite3.Connection, number: int) -> str:
 
 
 def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
-    """Name and number of ids of every run of a campaign. Raises StoreError where the list is damaged."""
+    """Name and number of ids of every run of a campaign. Raises StoreError if the list is damaged."""
     rows = db.execute(f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY name", (number,)).fetchall()
     owner = campaign_id(db, number) if rows else ""
     return {_sound_run(row, owner)["name"]: row["ids"] for row in rows}
@@ -305,7 +305,7 @@ def _check_of_recent(place: int, records: bytes) -> int:
 
 
 def recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> list[tuple[int, bytes]]:
-    """Number and records of what was added after ``number``. Raises StoreError where something of it is damaged."""
+    """Number and records of what was added after ``number``. Raises StoreError if something of it is damaged."""
     found = []
     for place, records, damage in _recent_after(db, campaign, number):
         if damage is not None:
@@ -354,7 +354,7 @@ def list_run(db: sqlite3.Connection, campaign: int, run_file: RunFile) -> str:
 
 
 def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, source_number: int) -> int:
-    """Add those of a campaign in another store; returns how many of them were here already. Raises StoreError where a
+    """Add those of a campaign in another store; returns how many of them were here already. Raises StoreError if a
     run is damaged.
     """
     name = campaign_id(db, number)

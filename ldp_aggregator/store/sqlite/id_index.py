@@ -1,6 +1,6 @@
 """The ids of all campaigns as the writer of a store holds them. They decide from memory which ids are new.
 
-What is inserted is staged until its transaction has committed. Where another process has written to the database since,
+What is inserted is staged until its transaction has committed. If another process has written to the database since,
 the ids in memory are compared with the tables first. Recent ids become runs, and runs larger ones: written by a
 thread of their own, listed by the writer.
 """
@@ -154,7 +154,7 @@ def _load(db: sqlite3.Connection, number: int) -> CampaignIds:
 
 
 def _refresh(db: sqlite3.Connection, number: int, ids: CampaignIds) -> bool:
-    """Add what somebody else has written; False where that is not all that has changed."""
+    """Add what somebody else has written; False if that is not all that has changed."""
     same_runs = database.run_sizes(db, number).keys() == ids.runs.keys()
     if not same_runs or database.recent_bytes(db, number, ids.last) != RECORD_BYTES * ids.backlog:
         return False
@@ -291,7 +291,7 @@ class Tidier:
             self._removal = self._thread.submit(_remove, [self._folder / old for old in job.merged])
 
     def _list(self, db: sqlite3.Connection, job: _Job, run_file: RunFile) -> str | None:
-        """Put a run file in the place of what it was made of; None where that is not there (any more)."""
+        """Put a run file in the place of what it was made of; None if that is not there (any more)."""
         if self._sets.ids_of(db, job.campaign) is not job.ids:
             return None
         if job.merged:

@@ -49,7 +49,7 @@ _ASKED: Final = 2048
 
 
 class Run:
-    """An open run. Methods that read raise StoreError where the file is damaged."""
+    """An open run. Methods that read raise StoreError if the file is damaged."""
 
     def __init__(self, path: Path, handle: int, ids: int, filter_: Filter, index: NDArray[np.void]) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class Run:
                 yield self._pages([page])
 
     def verify(self) -> None:
-        """Read everything. Raises StoreError where something is damaged, or not in order."""
+        """Read everything. Raises StoreError if something is damaged, or not in order."""
         last: Keys | None = None
         for block in self.blocks():
             ids = block if last is None else joined([last, block])
@@ -251,7 +251,7 @@ def open_run(path: Path, campaign: str) -> Run:
 def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
     """Copy some runs (name to campaign) into another folder, durably, and check what was copied.
 
-    Raises FileNotFoundError, and StoreError where a run is damaged.
+    Raises FileNotFoundError, and StoreError if a run is damaged.
     """
     if not names:
         return
@@ -342,7 +342,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
 def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> RunFile:
     """Write the union of runs of a campaign that share no id as one; returns the run file.
 
-    ``pause`` is called every few thousand ids, and may raise. Raises StoreError where a run is damaged: the runs stay.
+    ``pause`` is called every few thousand ids, and may raise. Raises StoreError if a run is damaged: the runs stay.
     """
     parts = merged_blocks([run.blocks() for run in runs], pause)
     return write_run(folder, campaign, sum(map(len, runs)), parts, runs[0].filter.secret)

@@ -120,7 +120,7 @@ async def _rebuild(db: SqliteConnection) -> None:
 
 
 def take_back(folder: Path) -> None:
-    """Make the store what it was before it was brought to this version. Raises StoreError where a process uses it, or
+    """Make the store what it was before it was brought to this version. Raises StoreError if a process uses it, or
     something was written since, and changes nothing.
     """
     file, backup = folder / FILE_NAME, folder / KEPT
