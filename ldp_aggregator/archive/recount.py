@@ -72,7 +72,7 @@ def slot_of(ids: Rows, slots: int) -> NDArray[np.int64]:
 
 
 def check_slots(slots: int) -> None:
-    """Raises ValueError if a campaign cannot have so many slots."""
+    """Check a number of slots. Raises ValueError."""
     if not 1 <= slots <= MOST_SLOTS or slots & (slots - 1):
         raise ValueError(f"slots must be a power of two up to {MOST_SLOTS}, not {slots}")
 

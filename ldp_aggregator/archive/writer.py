@@ -108,7 +108,7 @@ class Archive:
         return files
 
     def tidy(self, files: Sequence[PendingFile]) -> Future[None] | None:
-        """After these were published: put small files together where there are many, in a thread beside."""
+        """Merge small files if there are many, in a thread beside, after these were published."""
         due = [file for file in files if self._note(file.campaign, file.slot, 0, file.published, file.rows)]
         if not due:
             return None
@@ -220,7 +220,7 @@ class ArchivedCounts:
         self._store = store
         self._archive = archive
         self._unsettled: dict[str, list[PendingFile]] = {}
-        """By campaign, so that one that cannot be counted keeps no other from it."""
+        """Pending files by campaign, so that one that cannot be counted does not hold up the others."""
         self._unread: dict[str, Campaign] = {}
         """Campaigns of which something is pending that cannot be read: they wait, and nobody else."""
 

@@ -63,7 +63,7 @@ class Tally:
     def __init__(
         self, campaign: Campaign, n: NDArray[np.int64] | None = None, counts: list[NDArray[np.int64]] | None = None
     ) -> None:
-        """Nothing counted yet, or what ``n`` and ``counts`` say."""
+        """Tally of ``n`` and ``counts``, by default of no report."""
         self.campaign = campaign
         self.n = np.zeros(len(campaign.counted), dtype=np.int64) if n is None else n
         self.counts = [np.zeros(cells(q), dtype=np.int64) for q in campaign.counted] if counts is None else counts

@@ -109,7 +109,7 @@ def _issue(options: argparse.Namespace) -> None:
 
 
 def _compare(path: Path, served: Mapping[str, Any]) -> None:
-    """Raises LdpError if a campaign's document promises something else than is served here."""
+    """Check that a campaign's document names these keys and this number of tokens. Raises LdpError."""
     try:
         campaign = Campaign.parse(path.read_bytes())
     except OSError as error:

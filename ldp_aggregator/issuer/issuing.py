@@ -82,7 +82,7 @@ def _key_id(key: RSAPrivateKey) -> bytes:
 
 
 def check_apart(key: RSAPrivateKey, relay_key: RSAPrivateKey) -> None:
-    """Raises LdpError if nobody can tell requests to these two keys apart, as where they are one."""
+    """Check that requests to these two keys can be told apart, as those to one key cannot. Raises LdpError."""
     if _key_id(key)[-1] == _key_id(relay_key)[-1]:
         raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
 

@@ -356,7 +356,7 @@ class Relay:
         return Mixer(name, self._storage, self._clock)
 
     def _mixers(self, transaction: Transaction) -> list[Mixer]:
-        """Those of the campaign, and of every window and every length of which something is here."""
+        """Mixers of the campaign, and of every window and every length of which something is here."""
         if has_devices(transaction):  # Their reports would be forwarded as what others brought.
             raise LdpError("bad-storage", "a device answers from this storage; a relay needs one of its own")
         return [self._mixer(name) for name in (*queue_names(transaction), self.campaign_id)]
@@ -374,7 +374,7 @@ class Relay:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _vouch(self, name: str, ids: Collection[bytes]) -> Mapping[str, str]:
-        """The token, and how many devices what has these ids was mixed with."""
+        """Headers with the token, and with the number of devices that the reports of these ids were mixed with."""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         with self._storage.transaction(write=False) as transaction:
             vouched = self._mixer(name).vouched(transaction, ids)

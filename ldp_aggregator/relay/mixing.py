@@ -54,7 +54,7 @@ class Mixing:
             raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
 
     def for_crowd(self, crowd: Crowd | None) -> Mixing:
-        """The same for a campaign with a crowd, of whole batches alone. Raises LdpError if fewer could leave."""
+        """The rule for a campaign with a crowd, of whole batches alone. Raises LdpError if fewer could leave."""
         if crowd is None:
             return self
         if self.longest_wait is not None:

@@ -91,7 +91,9 @@ async def authorised(
 
 
 async def shown_token(headers: Mapping[str, str], store: Store, *scopes: str) -> StoredToken:
-    """The same, for whichever campaigns. It is read anew: a revoked one ends at once. Raises ProblemError."""
+    """The token that a request shows, for any campaign. It is read anew: a revoked one ends at once. Raises
+    ProblemError.
+    """
     scheme, _, text = headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
         raise ProblemError("missing-token", headers=CHALLENGE)

@@ -111,7 +111,7 @@ class CampaignCache:
         self._parsed.forget(campaign_id)
 
     async def _confirm(self, campaign_id: str) -> None:
-        """See to it that what was deleted is not served. If the store cannot say it, what is kept is."""
+        """Forget a campaign that was deleted. If the store cannot say, the cached one is served."""
         with contextlib.suppress(StoreError):
             await self.standing(campaign_id)
 

@@ -207,7 +207,7 @@ class GatewayKeys:
 
     @classmethod
     def of(cls, settings: Settings) -> GatewayKeys:
-        """Raises LdpError if the setting's file holds no keys."""
+        """The keys of the settings. Raises LdpError if the file holds none."""
         keys = cls(elsewhere=settings.gateway_elsewhere)
         keys.read_again(settings)
         return keys
@@ -218,17 +218,17 @@ class GatewayKeys:
             self._keys = _private(read_gateway_seeds(settings.gateway_key))
 
     def lacks(self, keys: Collection[Gateway]) -> bool:
-        """Nobody can open what is sealed to one of these: it is not here, and not said to be at another server."""
+        """True if one of these keys is neither here nor said to be at another server."""
         present = {(gateway.key_id, gateway.public_key) for gateway, _ in self._keys.values()}
         return not self._elsewhere and any((key.key_id, key.public_key) not in present for key in keys)
 
     def check_receivable(self, campaign: Campaign) -> None:
-        """Refuse to publish what nobody could open the answers to. Raises DraftError."""
+        """Refuse a campaign whose answers nobody could open. Raises DraftError."""
         if campaign.gateway is not None and self.lacks(campaign.gateway.keys):
             check_gateway(campaign, [gateway for gateway, _ in self._keys.values()])
 
     def check_open(self) -> None:
-        """Raises ProblemError if nothing that is sealed can be opened."""
+        """Check that this server has a key. Raises ProblemError."""
         if not self._keys:
             raise ProblemError("unknown-gateway-key", "this server is no gateway")
 

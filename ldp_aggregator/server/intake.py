@@ -49,11 +49,11 @@ class Admission:
 
     @property
     def checks(self) -> bool:
-        """An upload has to be asked about, which takes its headers and time."""
+        """True if the operator has a check, which takes an upload's headers and time."""
         return self._check is not None
 
     async def check(self, campaign_id: str, headers: Mapping[str, str]) -> None:
-        """Raises ProblemError if the operator's check does not admit an upload."""
+        """Ask the operator's check about an upload. Raises ProblemError if it is not admitted."""
         if self._check is not None and not await self._check(campaign_id, headers):
             raise ProblemError("not-admitted")
 
@@ -74,7 +74,7 @@ class Admission:
 
 
 def admission_of(settings: Settings) -> Admission:
-    """Raises LdpError if the check cannot be loaded."""
+    """The admission of the settings. Raises LdpError if the check cannot be loaded."""
     return Admission(_load(settings.admission), settings.uploads_per_second)
 
 

@@ -103,7 +103,7 @@ class DoorMetrics:
         return generate_latest(self.registry)
 
     async def exposition(self) -> bytes:
-        """The same, made in a thread once it is asked for, for all who ask meanwhile."""
+        """The exposition format, made in a thread, once for all who ask meanwhile."""
         if self._due is None:
             self._due = asyncio.create_task(self._render_soon())
         return await asyncio.shield(self._due)

@@ -1,6 +1,6 @@
-"""From uploads to commits: how much an upload may hold and how it is read, a queue (its bound is
-:class:`ldp_aggregator.server.sockets.connections.Memory`), one writer that groups whatever waits while the last commit
-runs, and what every sender is told. The same for every way on which one comes.
+"""The way from uploads to commits: bounds of an upload and how it is read, a queue (bounded by
+:class:`ldp_aggregator.server.sockets.memory.Memory`), one writer that groups whatever waits while the last commit
+runs, and the answer to every sender. The same for every way on which an upload comes.
 
 There is no fixed delay: an idle server commits a single report at once, a busy one hundreds together. Every waiter
 gets its own outcome, after the commit that holds its reports is on disk.
@@ -382,7 +382,7 @@ def _fail(group: Iterable[Upload], code: str) -> None:
 
 
 def _divided(group: Sequence[Upload]) -> list[Sequence[Upload]]:
-    """By campaign, and if there is one, in halves: what cannot be counted ends up alone."""
+    """Parts of a group by campaign, or its halves: an upload that cannot be counted ends up alone."""
     campaigns: dict[str, list[Upload]] = {}
     for upload in group:
         campaigns.setdefault(upload.bounds.campaign.id, []).append(upload)

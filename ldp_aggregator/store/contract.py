@@ -292,7 +292,7 @@ class Standing:
     end: datetime | None = None
 
     def encode(self) -> bytes:
-        """As everybody gets it: JSON of less than 200 bytes, with the day of the end."""
+        """Public form: JSON of less than 200 bytes, with the day of the end."""
         day = {} if self.end is None else {"ends": f"{self.end.astimezone(timezone.utc):%Y-%m-%d}"}
         return json.dumps({"state": self.word, **day}).encode()
 
@@ -326,7 +326,7 @@ class CampaignState:
         return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(Moment(now)), "closed")
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """As the admin API and ``campaign list --json`` show it."""
+        """JSON of the admin API and of ``campaign list --json``."""
         return {
             "id": self.id,
             "title": self.title,
@@ -378,7 +378,7 @@ class StoredToken:
         return self.speaks_for or self.name
 
     def is_in_use(self, now: datetime) -> bool:
-        """Neither revoked nor expired."""
+        """True if it is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
     def is_for(self, campaign_id: str | None) -> bool:
@@ -406,5 +406,5 @@ class LoggedAct:
     outcome: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``ldp-aggregator status --log --json`` shows it."""
+        """JSON of ``ldp-aggregator status --log --json``."""
         return {"number": self.number, "time": to_text(self.moment), **asdict(self.act), "outcome": self.outcome}

@@ -349,14 +349,14 @@ def ending(row: CampaignRow, counted: int, moment: Moment) -> dict[str, datetime
 
 
 def check_reopening(row: CampaignRow) -> None:
-    """Raises StoreError if the ids are gone: what was counted could be counted again."""
+    """Check that a campaign can be reopened. Raises StoreError if its ids are gone: reports could count twice."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
         raise StoreError(text, contract.SEALED)
 
 
 def check_closed(row: CampaignRow) -> datetime:
-    """The time since when. Raises StoreError if devices may still answer."""
+    """Time at which a campaign was closed. Raises StoreError if devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
         raise StoreError(text, contract.NOT_CLOSED)
@@ -364,7 +364,7 @@ def check_closed(row: CampaignRow) -> datetime:
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises StoreError if it is too early to drop the ids. Sealing twice changes nothing."""
+    """Check that the ids may be dropped. Raises StoreError if it is too early; sealing twice changes nothing."""
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise StoreError(

@@ -159,7 +159,7 @@ def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
 async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
     """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
 
-    Raises BlockingIOError if somebody is about to have the campaign for himself.
+    Raises BlockingIOError if another transaction has claimed the campaign.
     """
     if not db.steady.is_settled and decisions.goes_by_time(batch.campaign):
         return await _count_alone(db, campaign_id, batch)
@@ -305,7 +305,7 @@ class PostgresStore(Store):
 
     @writing
     async def renew(self, db: SqlConnection, *, keep_shares: bool = False) -> Restored:
-        """After it was put back as it once was: what ``restore_store`` does to a copy of an embedded store."""
+        """Renewal of a database that was restored, as ``restore_store`` does it to a copy of an embedded store."""
         now = await db.now()
         forgotten = await forget_rights(db, now, keep_shares=keep_shares)
         await renew(db, now)
@@ -347,8 +347,8 @@ class PostgresStore(Store):
 
     @writing
     async def _claim(self, db: SqlConnection, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign alone: those who count share their lock, and if they come one
-        after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
+        """Claim of a campaign for a transaction that needs it alone: those who count share a lock, and without a
+        claim an unbroken row of them would keep it for ever. It waits for nobody, and ends by itself.
         """
         row = await campaigns.row(db, campaign_id)
         until = await db.fetchrow(f"SELECT clock_timestamp() + interval '{HOLD_SECONDS} s'")

@@ -57,7 +57,7 @@ _PASSING: Final = (
     OSError,
     TimeoutError,
 )
-"""Failures that another try may not meet; BlockingIOError: somebody is about to have a campaign for himself."""
+"""Failures that another try may not meet; BlockingIOError: a transaction has claimed a campaign."""
 
 MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
 
@@ -111,7 +111,7 @@ class PostgresConnection:
 
 @contextmanager
 def _reaching(address: str) -> Iterator[None]:
-    """Raises StoreError if a connection cannot be made."""
+    """A block in which a connection is made. Raises StoreError if it cannot be."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
@@ -270,8 +270,8 @@ async def _lock(db: PostgresConnection) -> None:
 
 
 async def _check_alone(db: PostgresConnection, *besides: str) -> None:
-    """Raises StoreError if an instance runs on the database, which would go on writing what is no more. Sessions of
-    this name ``besides`` are those of instances that wait for it; those of version 1 had no name.
+    """Check that no instance runs on the database: it would go on writing to tables that are gone. Sessions named in
+    ``besides`` are of instances that wait for it; those of version 1 had no name. Raises StoreError.
     """
     others = await db.fetchrow(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
@@ -309,4 +309,4 @@ async def _has_tables(db: PostgresConnection) -> bool:
 
 
 async def _leave(_: Any) -> None:
-    """Nothing is set on a connection but for a transaction: it goes back as it came, without asking the database."""
+    """Reset of a connection, which is none: settings are of a transaction only, so the database need not be asked."""

@@ -194,7 +194,7 @@ class Operation:
         return tuple(sorted(set(codes)))
 
     def to_json(self) -> dict[str, Any]:
-        """As an OpenAPI operation object."""
+        """OpenAPI operation object."""
         places = re.findall(r"\{(\w+)\}", self.path)
         parameters = [_parameter(name, "path", {"type": "string"}) for name in places]
         parameters += [_parameter(name, "query", schema) for name, schema in (self.query or {}).items()]

@@ -28,9 +28,9 @@ WATCH_SECONDS: Final = 0.1
 class Connections:
     """The open connections of one listener, the one whose last request began longest ago first.
 
-    If all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
-    answer; of these a stranger before somebody who has shown a token. Whoever waits for us stays, but for strangers on
-    a listener of operators, who always get in.
+    If all places are taken, the first client goes that the server waits for: for a request, for the rest of one, or
+    until it reads its answer; of these a stranger (without a token in use) first. Clients that wait for the server
+    stay, but for strangers on a listener of operators, who always get in.
     """
 
     def __init__(self, limits: Limits, metrics: DoorMetrics, listener: str) -> None:
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing has come of a request that was not answered."""
+        """True if no byte has come of a request that was not answered."""
         return self.is_between and not self._ahead
 
     @property

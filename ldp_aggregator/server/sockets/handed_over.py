@@ -248,7 +248,7 @@ class HandedOver(Connection):
             return self.refusal(self._problem or overloaded())
         if self._last:
             response.force_close()
-        # What is answered now is written before anybody else has his turn.
+        # What is answered now is written before another connection has its turn.
         self._rest()
         self._go_on()
         return response
@@ -333,7 +333,7 @@ class HandedOver(Connection):
 
 @web.middleware
 async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Has every request answered under the eyes of its connection."""
+    """Middleware by which the connection of a request awaits its answer."""
     connection = _listener_to(request.transport)
     if connection is None:
         raise ConnectionResetError("the connection ended before its request was handled")

@@ -21,7 +21,7 @@ END: Final = b"\r\n\r\n"
 HEAD_LINES: Final = 4
 """Longest head, in lines of the greatest length."""
 MOST_HEADERS: Final = 100
-"""As in other servers. What is made of a head takes much more room than its bytes where its lines are short."""
+"""Most headers, as in other servers: a parsed head of short lines takes much more room than its bytes."""
 
 _SEALED: Final = b"POST /v1/ohttp HTTP/1.1\r\n"
 _LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")

@@ -55,7 +55,7 @@ class Listeners:
 
     @classmethod
     def bind(cls, settings: Settings) -> Listeners:
-        """Raises OSError."""
+        """The bound sockets of the settings. Raises OSError."""
         bound: list[socket.socket] = []
         try:
             places = (settings.listen, settings.listen_admin, settings.listen_operations)
@@ -95,8 +95,8 @@ async def listen(
 
 
 async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Connections], seconds: float) -> None:
-    """Accept no more and let open requests end. What has not after ``seconds`` in all is cut off, whoever does not read
-    his answer.
+    """Accept no more and let open requests end. Those that have not after ``seconds`` in all are cut off, also if a
+    client does not read its answer.
     """
     until = asyncio.get_running_loop().time() + seconds
     for connections in accepting:
@@ -175,7 +175,7 @@ class TlsListener:
         self._greeting: dict[asyncio.Task[None], socket.socket | None] = {}
         """Tasks of handshakes, each with its socket until the task has begun."""
         self.accepting = asyncio.create_task(self._accept(), name="door")
-        """Nobody can connect once this ends."""
+        """The task that accepts connections, until it ends."""
 
     def close(self) -> None:
         """Accept no more, and give up handshakes."""

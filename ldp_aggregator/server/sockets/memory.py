@@ -19,10 +19,10 @@ class Client(Protocol):
 
 
 class Memory:
-    """``most`` bytes. What is charged is there: nobody holds room by announcing what he does not send.
+    """``most`` bytes. What is charged is there: no client holds room by announcing bytes that it does not send.
 
-    If room is needed those go whom we wait for, and not those who wait for us: who has not read his answer for
-    longest, then whose request has been incomplete for longest, and of these a stranger before anybody else.
+    If room is needed, clients go that the server waits for: the one that has not read its answer for longest, then
+    the one whose request has been incomplete for longest, and of these a stranger (without a token in use) first.
     """
 
     def __init__(self, most: int) -> None:

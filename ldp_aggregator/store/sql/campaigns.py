@@ -59,7 +59,7 @@ class Campaigns(Transactions):
     """Checks before a campaign is sealed, which refuse by raising StoreError."""
 
     async def _claim(self, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError if it may."""
+        """Announce a transaction that needs a campaign :data:`ALONE`. May raise StoreError."""
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """Drop the ids of a campaign, as far as a transaction can."""
@@ -186,7 +186,7 @@ class Campaigns(Transactions):
 
     @writing
     async def _seal(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> int:
-        """From here on its ids count for nothing, and may be dropped."""
+        """Mark a campaign as sealed: from here on its ids count for nothing, and may be dropped."""
         found = await row(db, campaign_id, ALONE)
         now = await db.now()
         check_sealing(found, now, at_once=at_once)
@@ -311,7 +311,7 @@ async def absence(db: SqlConnection, campaign_id: str) -> StoreError:
 
 
 async def document(db: SqlConnection, campaign_id: str) -> bytes:
-    """Raises StoreError."""
+    """The document of a campaign. Raises StoreError."""
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
         raise await absence(db, campaign_id)
@@ -319,7 +319,7 @@ async def document(db: SqlConnection, campaign_id: str) -> bytes:
 
 
 async def state(db: SqlConnection, campaign_id: str) -> CampaignState:
-    """Raises StoreError."""
+    """The state of a campaign. Raises StoreError."""
     found = await row(db, campaign_id)
     [only] = await _states(db, found.number)
     if only.damaged:

@@ -126,7 +126,7 @@ def make_file(path: Path) -> None:
 
 
 def _text(found: bytes) -> str:
-    """Likewise a damaged text: one of them fails no statement that reads a hundred."""
+    """Text of a column, damaged bytes escaped: one damaged text fails no statement that reads a hundred."""
     return found.decode(errors="surrogateescape")
 
 
@@ -341,7 +341,7 @@ def recent_bytes(db: sqlite3.Connection, campaign: int, until: int) -> int:
 
 
 def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
-    """Those up to number ``until``: they are in a run, or of no use any more."""
+    """Drop the recent ids up to number ``until``, which are in a run, or of no use any more."""
     db.execute(f"DELETE FROM recent_ids WHERE {_PLACES}", (campaign * _NUMBERS, campaign * _NUMBERS + until))
 
 

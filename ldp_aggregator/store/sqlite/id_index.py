@@ -81,7 +81,7 @@ class CampaignIds:
 
 
 class IdSets:
-    """Belongs to the thread that writes."""
+    """Ids of all campaigns in memory, for the writer's thread alone."""
 
     def __init__(self) -> None:
         self.by_campaign: dict[int, CampaignIds] = {}
@@ -179,7 +179,7 @@ class _Job:
 
 
 class Tidier:
-    """Belongs to the thread that writes; makes one run at a time."""
+    """Maker of runs, one at a time, for the writer's thread alone."""
 
     def __init__(self, folder: Path, sets: IdSets) -> None:
         self._folder = folder

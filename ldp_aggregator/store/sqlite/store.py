@@ -86,7 +86,7 @@ class SqliteStore(Store):
         return len(self._damaged | self._tidier.damaged)
 
     async def check(self) -> list[Damage]:
-        """Again where runs were merged meanwhile, whose files are gone then."""
+        """Damage of the store. The check begins again if runs were merged meanwhile, whose files are gone then."""
 
         async def listed(db: SqlConnection) -> list[Row]:
             return [tuple(row) for row in await db.fetch("SELECT name FROM runs ORDER BY name")]
