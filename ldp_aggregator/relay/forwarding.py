@@ -200,11 +200,11 @@ class Relay:
             finally:
                 self._asking.release()
 
-    def collect(self, upload: bytes, authorization: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
+    def collect(self, upload: bytes, shown: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
         A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer
-        ``authorization`` is the upload's header; a token that was admitted before is a success, too. Raises
+        ``shown`` is the upload's header ``Authorization``; a token that was admitted before is a success, too. Raises
         DocumentError (NotAdmittedError without a token) or StorageError, and what :meth:`campaign` raises; nothing of
         the upload is then kept.
         """
@@ -214,7 +214,7 @@ class Relay:
                 raise DocumentError("not-sealed", "answers to a campaign with a crowd are sealed, and taken at /ohttp")
             reports, refused = _read_reports(upload, campaign)
             if campaign.issuer is not None:
-                self._keep(_answer(campaign, upload, reports, authorization), timeout)
+                self._keep(_answer(campaign, upload, reports, shown), timeout)
                 return refused
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
@@ -238,9 +238,9 @@ class Relay:
             self._driver.wake()
         return refused
 
-    def collect_sealed(self, sealed: bytes, token: str | None = None, *, timeout: float = 30.0) -> None:
+    def collect_sealed(self, sealed: bytes, shown: str | None = None, *, timeout: float = 30.0) -> None:
         """Keep an upload that is sealed to the campaign's gateway, durably, and unread. The same bytes are kept once; a
-        device that tries again has sealed anew: where the issuer signs for relays, ``token`` is the token beside it,
+        device that tries again has sealed anew: where the issuer signs for relays, ``shown`` is the token beside it,
         and one that was admitted before is a success of which nothing is kept; else the aggregator counts it once.
 
         Raises DocumentError for what cannot have been sealed by a device of the campaign, or where that has no gateway
@@ -249,7 +249,7 @@ class Relay:
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
             report = sealed_report(sealed, campaign.gateway, lengths_of(campaign, self.sealed_lengths))
-            self._keep(Arrival(report, sealed_name(len(sealed)), admitted_sealed(campaign, token)), timeout)
+            self._keep(Arrival(report, sealed_name(len(sealed)), admitted_sealed(campaign, shown)), timeout)
 
     def _keep(self, arrival: Arrival, timeout: float) -> None:
         self._arrivals.keep(arrival, timeout)
