@@ -24,9 +24,11 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
 )
 from ldp_aggregator.dashboard.drawing.precision import (
     Precision,
+    Reach,
     devices_of,
     more_devices,
     precisions,
+    reaches,
     widest,
 )
 from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by
@@ -86,6 +88,11 @@ class Numbers:
         return precisions(self.campaign, self.devices, self.counted.pooled().n.tolist(), self.estimates)
 
     @cached_property
+    def reaches(self) -> list[Reach]:
+        """The precision of so many devices, and of more."""
+        return reaches(self.campaign, self.devices)
+
+    @cached_property
     def features(self) -> list[FeatureFigure]:
         """Those that tell most come first, nobody lying."""
         return self.features_if(0)
@@ -103,7 +110,7 @@ class Numbers:
 
     def work_out(self, *, learned: bool) -> None:
         """Everything that pages show of a campaign, with all that it ``learned``, so that no page has to."""
-        for name in ("questions", "guess", *(("features", "_series") if learned else ())):
+        for name in ("questions", "guess", *(("features", "_series", "reaches") if learned else ())):
             getattr(self, name)
 
     def over_time(self, moment: datetime, feature: str | None) -> OverTime | None:

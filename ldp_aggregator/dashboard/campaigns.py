@@ -29,7 +29,7 @@ from ldp_aggregator.dashboard.drawing import learned_features as drawing
 from ldp_aggregator.dashboard.drawing.evaluations import confusion_of, drawn, figure_text
 from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure
 from ldp_aggregator.dashboard.drawing.plots import curve, legend_mark
-from ldp_aggregator.dashboard.drawing.precision import Reach, of_campaign, reaches
+from ldp_aggregator.dashboard.drawing.precision import of_campaign
 from ldp_aggregator.dashboard.overview import IN_A_TABLE, event, nodes_of, points_of
 from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -172,7 +172,7 @@ async def _learned(
     visit: Visit, sources: Sources, _state: CampaignState, campaign: Campaign, numbers: Numbers | None
 ) -> dict[str, Any]:
     if numbers is None or campaign.asks != SCORE:
-        return await asyncio.to_thread(_figures, visit, sources, numbers)
+        return await _figures(visit, sources, numbers)
     evaluation = await evaluation_of(sources, numbers)
     return {
         "evaluation": evaluation,
@@ -183,14 +183,17 @@ async def _learned(
     }
 
 
-def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
+async def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
     """Classes and features: those that tell most, or the one that is asked for."""
     if numbers is None or numbers.estimates is None or not numbers.features:
         return {"features": []}
     campaign, lied = numbers.campaign, _percent(visit.query.get("lied"))
     liars = liars_of(campaign, numbers.devices, lied / 100)
     prior = drawing.class_prior(numbers.estimates, numbers.belief, liars) if numbers.belief else None
-    features = numbers.features_if(liars) if liars else numbers.features
+    features = numbers.features
+    if liars:
+        work = partial(asyncio.to_thread, numbers.features_if, liars)
+        features = await sources.latest.soon(("lied", campaign.id, lied), numbers.reports, work)
     chosen = _chosen(features, visit.query.get("feature"))
     shown = [chosen] if chosen else features[:TOP]
     series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
@@ -232,20 +235,16 @@ async def _model(
 
 
 async def _health(
-    _visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign, numbers: Numbers | None
+    _visit: Visit, sources: Sources, state: CampaignState, _campaign: Campaign, numbers: Numbers | None
 ) -> dict[str, Any]:
     readings = await asyncio.to_thread(sources.readings)
     points = points_of(state, sources)
-    more: list[Reach] = []
-    if numbers is not None:
-        work = partial(asyncio.to_thread, reaches, campaign, numbers.devices)
-        more = await sources.latest.soon(("reaches", campaign.id), numbers.devices, work)
     return {
         "refused": refused_of(state, readings, sources),
         "plot": "" if state.federated else curve(points, title="Reports against time"),
         "points": thinned(points, IN_A_TABLE),
         "since": sources.history.since,
-        "more": more,
+        "more": numbers.reaches if numbers else [],
     }
 
 
