@@ -135,10 +135,10 @@ def fetch_model(
         document = aggregator.model()
         model = _read_model(document, label)
     except (DocumentError, StorageError, TransportError) as error:
-        known = None if error.code == "no-model" else _usable(stored, label)
-        if known is None:
+        usable = None if error.code == "no-model" else _usable(stored, label)
+        if usable is None:
             raise
-        return known
+        return usable
     if document != stored and may_keep():
         cache.put(key, document)
     return model

@@ -118,10 +118,10 @@ async def campaign_page(
     state = await sources.store.state(visit.campaign_id)
     campaign = await sources.campaign(state.id)
     tabs = tabs_of(state, campaign)
-    shown = tab or tabs[0]
-    if problem and shown not in tabs:
-        shown = tabs[0]
-    if shown not in tabs:
+    current = tab or tabs[0]
+    if problem and current not in tabs:
+        current = tabs[0]
+    if current not in tabs:
         raise PageError(
             404,
             "No such page",
@@ -140,10 +140,10 @@ async def campaign_page(
         "facts": facts,
         "answers": _answers(facts),
         "tabs": tabs,
-        "tab": shown,
+        "tab": current,
         "trained": _number(visit.query.get("trained"), 0, 10**9),
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
-        **await _TABS[shown](visit, sources, state, campaign, numbers),
+        **await _TABS[current](visit, sources, state, campaign, numbers),
     }
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
@@ -195,17 +195,17 @@ async def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> d
         work = partial(asyncio.to_thread, numbers.features_if, liars)
         features = await sources.latest.soon(("lied", campaign.id, lied), numbers.reports, work)
     chosen = _chosen(features, visit.query.get("feature"))
-    shown = [chosen] if chosen else features[:TOP]
-    series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
+    findings = [chosen] if chosen else features[:TOP]
+    series = numbers.over_time(sources.clock(), findings[0].title if findings else None)
     return {
         "prior": prior,
         "features": features,
         "chosen": chosen,
-        "findings": shown,
-        "plots": drawing.draw((*filter(None, [prior]), *shown), campaign.label.classes),
+        "findings": findings,
+        "plots": drawing.draw((*filter(None, [prior]), *findings), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
-        "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
-        "is_drawn": any(one.n and one.more is None for one in shown),
+        "shade": partial(drawing.shade, highest=drawing.highest_cell(findings)),
+        "is_drawn": any(one.n and one.more is None for one in findings),
         "most_rows": MOST_ROWS,
         "lied": lied,
         "liars": liars,
