@@ -46,6 +46,17 @@ class Campaign:
     is sealed to that key. One with a ``federation`` asks nodes, and no device. ``operator`` answers for it, ``contact``
     says where questions go, ``privacy_url`` has the privacy notice; ``keep_days`` after it is over nothing is kept by
     which a single answer could be found. These four are the author's word, and None where nothing was said.
+
+    Examples
+    --------
+    >>> age = {"name": "age", "kind": "categorical", "values": ["young", "old"]}
+    >>> label = {"name": "suits", "classes": ["yes", "no"]}
+    >>> draft = {"version": 1, "title": "Does it suit?", "label": label, "features": [age], "privacy": {"epsilon": 1.0}}
+    >>> campaign = Campaign.compile(draft)
+    >>> [question.feature for question in campaign.questions]
+    [None, 'age']
+    >>> Campaign.parse(campaign.document, campaign.id) == campaign
+    True
     """
 
     document: bytes

@@ -44,6 +44,10 @@ def test_no_page_and_no_style_loads_anything_from_another_host(pages):
         assert LOADED.findall(text) + OF_STYLES.findall(text) == [], file.name
 
 
+def test_the_site_has_less_than_six_million_bytes(pages):
+    assert sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file()) < 6_000_000
+
+
 def test_every_name_that_a_package_hands_on_is_in_the_reference(pages):
     for name in ("ldp_client", "ldp_protocols", "ldp_aggregator", "ldp_aggregator.trainers", "ldp_simulations"):
         package, page = importlib.import_module(name), name.rpartition(".")[2].removeprefix("ldp_")
