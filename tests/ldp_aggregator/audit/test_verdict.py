@@ -14,7 +14,7 @@ from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.power import Floor
 from ldp_aggregator.audit.repeats import Alike
 from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
-from ldp_aggregator.audit.verdict import Audit, Finding, _ask, _bounded, _stated, _first_of_each, audit, markdown
+from ldp_aggregator.audit.verdict import Audit, Finding, _ask, _bounded, _first_of_each, _stated, audit, markdown
 from ldp_protocols import Campaign
 
 SEEN = Event("e", WHOLE, 1.0, (0,), None, None, 60, 100, 20, 100)
