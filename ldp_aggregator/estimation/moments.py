@@ -14,7 +14,7 @@ that is only noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.cells import Z_95, Array, Cells
 from ldp_aggregator.estimation.estimators import QuestionEstimate, pool_shares, weighted
 from ldp_aggregator.mechanisms import analysis_of
-from ldp_protocols.document.questions import SQUARE, VALUE
+from ldp_protocols.document.questions import PRODUCT, SQUARE, VALUE
 from ldp_protocols.features import NumericFeature
 
 DEFAULT_VARIANCE_FLOOR: Final = 1e-3
@@ -144,7 +144,7 @@ def add_record_spread(estimates: Sequence[QuestionEstimate], prior: Cells) -> tu
     which the square question of the feature tells; that of ``square`` takes E[t^4 | c], for which a Gaussian's fourth
     moment stands in, kept within what any distribution on [-1, 1] allows. Other mechanisms' estimates pass unchanged.
     """
-    sums = {(e.question.feature, e.question.kind): e.cells.value for e in estimates if e.n > 0}
+    sums = {(e.question.kind, e.question.feature, e.question.other): e.cells.value for e in estimates if e.n > 0}
     return tuple(
         replace(e, cells=Cells.normal(e.cells.value, e.cells.variance + _record_spread(e, sums, prior) / e.n))
         if e.n > 0 and not analysis_of(e.question.mechanism).moments_hold_spread
@@ -153,20 +153,42 @@ def add_record_spread(estimates: Sequence[QuestionEstimate], prior: Cells) -> tu
     )
 
 
-def _record_spread(estimate: QuestionEstimate, sums: dict[tuple[str | None, str], Array], prior: Cells) -> Array:
-    """Variance over records of the one-cell vector: E[1_c v^2] - (E[1_c v])^2."""
+_Sums = Mapping[tuple[str, str | None, str | None], Array]
+
+
+def _record_spread(estimate: QuestionEstimate, sums: _Sums, prior: Cells) -> Array:
+    """Variance over records of the one-cell vector: `E[1_c v^2] - (E[1_c v])^2`; a product is of all classes."""
     feature, kind = estimate.question.feature, estimate.question.kind
+    if kind == PRODUCT:
+        return np.maximum(_product_square(feature, estimate.question.other, sums) - estimate.cells.value**2, 0.0)
     share = np.clip(prior.value, 0.0, 1.0)
-    squares = sums.get((feature, SQUARE), np.zeros_like(share))
+    squares = sums.get((SQUARE, feature, None), np.zeros_like(share))
     second = np.clip((squares + share) / 2, 0.0, share)
     if kind == SQUARE:
         nonzero = np.maximum(share, 1e-12)
-        mean = np.clip(sums.get((feature, VALUE), np.zeros_like(share)) / nonzero, -1.0, 1.0)
-        square = second / nonzero
-        variance = np.maximum(square - mean**2, 0.0)
-        fourth = np.clip(3 * variance**2 + 6 * variance * mean**2 + mean**4, square**2, square)
-        second = share * (4 * fourth - 4 * square + 1)
+        mean = np.clip(sums.get((VALUE, feature, None), np.zeros_like(share)) / nonzero, -1.0, 1.0)
+        second = share * _square_square(mean, second / nonzero)
     return np.maximum(second - estimate.cells.value**2, 0.0)
+
+
+def _square_square(mean: Array, square: Array) -> Array:
+    """`E[(2 t^2 - 1)^2]` of a number in [-1, 1] with this mean and `E[t^2]`."""
+    variance = np.maximum(square - mean**2, 0.0)
+    fourth = np.clip(3 * variance**2 + 6 * variance * mean**2 + mean**4, square**2, square)
+    return 4 * fourth - 4 * square + 1
+
+
+def _product_square(feature: str | None, other: str | None, sums: _Sums) -> Array:
+    """`E[v^2]` of a product in [-1, 1]: `2 t^2 - 1` of a feature with itself; of two features the smaller of their
+    squares, which it cannot exceed. A square that nobody was asked for is taken to be 1.
+    """
+    first, second = (
+        np.clip((sums.get((PRODUCT, name, name), np.ones(1)) + 1) / 2, 0.0, 1.0) for name in (feature, other)
+    )
+    if feature != other:
+        return np.minimum(first, second)
+    mean = np.clip(sums.get((VALUE, feature, None), np.zeros(1)).sum(keepdims=True), -1.0, 1.0)
+    return _square_square(mean, first)
 
 
 def finite(values: Array) -> list[float | None]:
