@@ -157,7 +157,7 @@ def _contribute(options: argparse.Namespace) -> int:
     delivered = device.run_once(options.timeout)
     status = campaign.status()
     if options.json:
-        told = {
+        values = {
             "campaign_id": receipt.campaign_id,
             "epsilon": receipt.epsilon,
             **({} if receipt.crowd_epsilon is None else {"crowd_epsilon": receipt.crowd_epsilon}),
@@ -168,7 +168,7 @@ def _contribute(options: argparse.Namespace) -> int:
             "dropped": {**status.dropped, **status.quarantined},
             "retries": status.retries,
         }
-        print(json.dumps(told))
+        print(json.dumps(values))
     elif delivered and not status.dropped and not status.quarantined:
         print(
             f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g}{apart(receipt)} spent, delivered.'
@@ -229,10 +229,10 @@ def _status(options: argparse.Namespace) -> int:
 def _withdraw(options: argparse.Namespace) -> int:
     _, campaign = _open(options)
     done = campaign.withdraw()
-    told = f"Withdrawn. Unsent reports deleted: {done.deleted}."
+    sentence = f"Withdrawn. Unsent reports deleted: {done.deleted}."
     if done.on_its_way:
-        told += f" Some may have arrived: {done.on_its_way} had begun to leave."
-    print(told)
+        sentence += f" Some may have arrived: {done.on_its_way} had begun to leave."
+    print(sentence)
     return 0
 
 

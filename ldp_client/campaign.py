@@ -230,12 +230,12 @@ class DeviceCampaign:
                 refused = self._refusal(transaction, device, campaign)
                 if refused is not None and refused.code not in _AGREEABLE:
                     raise refused
-                held = install.permits.consent(device, self._place)
-                if held is None or held.url != self._url:
+                mark = install.permits.consent(device, self._place)
+                if mark is None or mark.url != self._url:
                     now = install.clock.time()
-                    told = (campaign.title, campaign.purpose, campaign.realised_epsilon)
+                    words = (campaign.title, campaign.purpose, campaign.realised_epsilon)
                     gateway = campaign.gateway.key if campaign.gateway else ""
-                    consent = Consent(self._url, *told, granted_at=now, withdrawn_at=None, gateway=gateway)
+                    consent = Consent(self._url, *words, granted_at=now, withdrawn_at=None, gateway=gateway)
                     secret = device.secret or make_secret(install.coins or SYSTEM_COINS)
                     if transaction.get(MARK) is None:
                         install.mark(transaction, None)
@@ -267,8 +267,8 @@ class DeviceCampaign:
             requests = [token_request(campaign, secret, for_relay=kind) for kind in kinds]
             if not self._lacks_token():
                 return
-        asked = zip(kinds, requests, strict=True)
-        token = b"".join([finished_token(campaign, secret, issue(one), for_relay=kind) for kind, one in asked])
+        answers = zip(kinds, requests, strict=True)
+        token = b"".join([finished_token(campaign, secret, issue(one), for_relay=kind) for kind, one in answers])
         with within(timeout):
             if self._secret_of_consent() != secret:
                 raise ConsentError
@@ -333,14 +333,14 @@ class DeviceCampaign:
         with within(timeout):
             # First without writing: a storage is not even made for somebody who never agreed.
             with install.storage.transaction(write=False) as transaction:
-                known = self._answered(transaction)
-            if known is not None:
-                return known
+                earlier = self._answered(transaction)
+            if earlier is not None:
+                return earlier
             campaign = self._document.needed()
             with install.storage.transaction(write=True) as transaction:
-                known = self._answered(transaction)
-                if known is not None:
-                    return known
+                earlier = self._answered(transaction)
+                if earlier is not None:
+                    return earlier
                 device = self._device(transaction)
                 before = install.refuse_copies(transaction)
                 refused = self._forbidden(transaction, device, campaign)
@@ -474,17 +474,17 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
 
 
-def _window(campaign: Campaign, asked: int) -> str:
+def _window(campaign: Campaign, place: int) -> str:
     """The name of the window that an answer is of, by its place among those that are counted."""
-    return "" if campaign.windows is None else campaign.windows.name(asked // len(campaign.questions))
+    return "" if campaign.windows is None else campaign.windows.name(place // len(campaign.questions))
 
 
-def _expiry(campaign: Campaign, asked: int, now: float, policy: Policy) -> float:
+def _expiry(campaign: Campaign, place: int, now: float, policy: Policy) -> float:
     """The time at which an answer to a question, by its place among those that are counted, is given up."""
     aged = now + policy.report_age
     if campaign.windows is not None:
         from ldp_protocols.document.windows import WINDOW_GRACE
 
-        over = campaign.windows.opens(asked // len(campaign.questions) + 1) + WINDOW_GRACE
+        over = campaign.windows.opens(place // len(campaign.questions) + 1) + WINDOW_GRACE
         return min(aged, over.timestamp())
     return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + CLOSING_GRACE)

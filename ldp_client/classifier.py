@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 
 
 class Classifier:
-    """Classifies records with a downloaded model. A feature without a usable value does not take part."""
+    """Classifies records with a downloaded model. A feature without a usable value does not take part.
+
+    Examples
+    --------
+    >>> import json
+    >>> age = {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.6, 0.2], [0.4, 0.8]]}
+    >>> model = {"version": 1, "kind": "naive-bayes", "label": "suits", "classes": ["yes", "no"], "prior": [0.5, 0.5]}
+    >>> classifier = Classifier.from_json(json.dumps({**model, "features": [age]}))
+    >>> classifier.predict({"age": "old"})
+    'no'
+    >>> {name: round(chance, 2) for name, chance in classifier.predict_proba({"age": "young"}).items()}
+    {'yes': 0.75, 'no': 0.25}
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -135,10 +147,10 @@ def fetch_model(
         document = aggregator.model()
         model = _read_model(document, label)
     except (DocumentError, StorageError, TransportError) as error:
-        known = None if error.code == "no-model" else _usable(stored, label)
-        if known is None:
+        usable = None if error.code == "no-model" else _usable(stored, label)
+        if usable is None:
             raise
-        return known
+        return usable
     if document != stored and may_keep():
         cache.put(key, document)
     return model

@@ -65,6 +65,12 @@ class Device:
     log
         Called with an :class:`ldp_client.Step` for each step and each failure with its cause, such as
         :func:`ldp_client.to_logging`; it is told nothing of a person.
+
+    Examples
+    --------
+    >>> device = Device(":memory:", max_total_epsilon=2.0)
+    >>> print(device.ledger())
+    This device has contributed to no campaign and has lost no privacy (epsilon 0 of at most 2).
     """
 
     def __init__(

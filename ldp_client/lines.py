@@ -52,37 +52,37 @@ def answers(lines: Iterable[str]) -> Iterator[str]:
     storage: Path | None = None
     devices: dict[tuple[str, str], _Device] = {}
     for line in lines:
-        asked = json.loads(line)
-        if "storage" in asked:
-            storage = Path(asked["storage"])
-        if "document" in asked:
-            campaign = Campaign.parse(asked["document"].encode())
+        request = json.loads(line)
+        if "storage" in request:
+            storage = Path(request["storage"])
+        if "document" in request:
+            campaign = Campaign.parse(request["document"].encode())
         if campaign is None:
             raise ValueError("the first line needs a document")
-        yield _answer(campaign, storage, devices, asked)
+        yield _answer(campaign, storage, devices, request)
 
 
 def _answer(
-    campaign: Campaign, storage: Path | None, devices: dict[tuple[str, str], _Device], asked: dict[str, Any]
+    campaign: Campaign, storage: Path | None, devices: dict[tuple[str, str], _Device], request: dict[str, Any]
 ) -> str:
-    name = asked.get("device")
-    record = _record(asked)
+    name = request.get("device")
+    record = _record(request)
     try:
         if name is None:
-            return encode_upload(perturb(campaign, record, asked.get("label")), campaign).hex()
-        key, now = (campaign.id, str(name)), _seconds(asked.get("now"))
+            return encode_upload(perturb(campaign, record, request.get("label")), campaign).hex()
+        key, now = (campaign.id, str(name)), _seconds(request.get("now"))
         if key not in devices:
             devices[key] = _Device(campaign, _place(storage, str(name)), now)
-        return " ".join(sent.hex() for sent in devices[key].answer(record, asked, now))
+        return " ".join(sent.hex() for sent in devices[key].answer(record, request, now))
     except LdpError as error:
         return f"!{error.code}"
 
 
-def _record(asked: Mapping[str, Any]) -> Mapping[str, object]:
-    odd: Mapping[str, str] = asked.get("odd", {})
+def _record(request: Mapping[str, Any]) -> Mapping[str, object]:
+    odd: Mapping[str, str] = request.get("odd", {})
     if not odd:
-        return dict(asked["record"])
-    values = {**asked["record"], **{name: _ODD[word] for name, word in odd.items() if word in _ODD}}
+        return dict(request["record"])
+    values = {**request["record"], **{name: _ODD[word] for name, word in odd.items() if word in _ODD}}
     return _Record(values, frozenset(name for name, word in odd.items() if word == "unreadable"))
 
 
@@ -121,28 +121,28 @@ class _Device:
         self._requests.append(request)
         raise TransportError("connection-lost")
 
-    def answer(self, record: Mapping[str, object], asked: Mapping[str, Any], now: float | None) -> list[bytes]:
+    def answer(self, record: Mapping[str, object], asks: Mapping[str, Any], now: float | None) -> list[bytes]:
         """The bytes that a line makes leave this device."""
         if now is not None:
             self._clock.now = now
-        if "erase" in asked:
+        if "erase" in asks:
             self._device.erase()
-        elif "resend" in asked:
-            self._pass(asked["resend"])
+        elif "resend" in asks:
+            self._pass(asks["resend"])
         else:
             self._campaign.load(self._document)
             self._campaign.grant()
-            signed = asked.get("token")
+            signed = asks.get("token")
             if signed is not None and ((wanted := self._token_request(signed)) or not signed):
                 return wanted
-            self._campaign.contribute(record, asked.get("label"))
+            self._campaign.contribute(record, asks.get("label"))
             for _ in range(_ATTEMPTS):
                 # Another process of the same storage may have left a time for the next attempt.
                 self._clock.advance(self._device.policy.longest_wait)
                 self._device.run_once(1, stop=self._has_sent)
                 if self._has_sent():
                     break
-        whole, sent = asked.get("sealed", False), self._requests
+        whole, sent = asks.get("sealed", False), self._requests
         self._requests = []
         return [_text(request) if whole else request.body or b"" for request in sent if whole or request.body]
 
@@ -156,20 +156,20 @@ class _Device:
 
     def _token_request(self, signed: str) -> list[bytes]:
         """The request to the issuer that follows its answers so far; none where the token is there."""
-        said, asked = signed.split(), list[bytes]()
+        said, requests = signed.split(), list[bytes]()
 
         def issue(request: bytes) -> bytes:
             if said:
                 return bytes.fromhex(said.pop(0))
-            asked.append(request)
+            requests.append(request)
             raise LdpError("no-answer", "the issuer has not answered yet")
 
         try:
             self._campaign.obtain_token(issue)
         except LdpError:
-            if not asked:
+            if not requests:
                 raise
-        return asked
+        return requests
 
 
 def _text(request: Request) -> bytes:

@@ -170,7 +170,7 @@ def _kind(error: BaseException) -> str:
         (ConnectionRefusedError, "refused"),
         ((ConnectionResetError, BrokenPipeError), "reset"),
     )
-    known = next((kind for types, kind in kinds if isinstance(error, types)), None)
-    if known is None:
+    name = next((kind for types, kind in kinds if isinstance(error, types)), None)
+    if name is None:
         return "network" if type(error) is OSError else type(error).__name__
-    return known
+    return name

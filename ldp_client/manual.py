@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 class ManualDelivery:
     """The queue of ``device``, of all its campaigns and scopes, for an app that does its own network I/O: ask for the
     next task, send its request, settle it by the answer. A ``timeout`` is in seconds and is kept.
+
+    Examples
+    --------
+    >>> from ldp_client import Device
+    >>> ManualDelivery(Device(":memory:", max_total_epsilon=2.0)).next_task()
+    Idle()
     """
 
     def __init__(self, device: Device) -> None:

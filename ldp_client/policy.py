@@ -45,6 +45,14 @@ class Policy:
 
     A status outside the named sets, and a terminal or poison one that is not a problem document (a hotel's login page,
     a proxy's error page), is retried.
+
+    Examples
+    --------
+    >>> Policy(first_delay=60.0).request_timeout
+    30.0
+    >>> Policy(first_delay=-1)
+    Traceback (most recent call last):
+    ldp_protocols.errors.LdpError: first_delay must be a number of seconds from 0 on, not -1
     """
 
     first_delay: float = 600.0

@@ -56,8 +56,8 @@ class Preview:
         for one in self.questions:
             truth = "what is true is not known" if one.truth is None else f"what is true is {plain(one.truth)}"
             lines.append(f"{plain(one.asked)}, asked with probability {one.chance:.3f}: {truth}")
-            shown = sorted(one.said, key=lambda row: -row[1])[:_MOST_SHOWN]
-            lines += [f"  {chance:.3f}  {plain(words)}" for words, chance in shown]
+            rows = sorted(one.said, key=lambda row: -row[1])[:_MOST_SHOWN]
+            lines += [f"  {chance:.3f}  {plain(words)}" for words, chance in rows]
             if len(one.said) > _MOST_SHOWN:
                 lines.append(f"         and {len(one.said) - _MOST_SHOWN} more")
         return "\n".join(lines)
@@ -80,8 +80,8 @@ def preview_of(campaign: Campaign, record: Mapping[str, object], label: object =
             # Where a value is drawn for the one that is not there, nothing is known.
             with contextlib.suppress(_DrawnError):
                 truth, said = _said(campaign, question, record, class_index)
-        shown = tuple((words, float(chance)) for words, chance in said)
-        questions.append(PreviewedQuestion(asked(campaign, question), chances[question.index], truth, shown))
+        rows = tuple((words, float(chance)) for words, chance in said)
+        questions.append(PreviewedQuestion(asked(campaign, question), chances[question.index], truth, rows))
     return Preview(record_problems(campaign, record, *given), tuple(questions))
 
 

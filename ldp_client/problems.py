@@ -46,8 +46,8 @@ def record_problems(
         return (Problem("", f"{_kind(record)} is no mapping", "give names of features with their values"),)
     problems = [_of_feature(feature, record) for feature in campaign.features]
     try:
-        known = {feature.name for feature in campaign.features}
-        problems += [_unknown(campaign, name) for name in record if name not in known]
+        names = {feature.name for feature in campaign.features}
+        problems += [_unknown(campaign, name) for name in record if name not in names]
     except Exception as error:
         problems.append(Problem("", f"reading its names raises {type(error).__name__}", "give a dictionary"))
     if label is not _NOT_GIVEN and campaign.label.index_of(label) is None:
@@ -77,17 +77,17 @@ def _of_feature(feature: Feature, record: Mapping[str, object]) -> Problem | Non
 def _unknown(campaign: Campaign, name: object) -> Problem:
     """A name in the record that is none of the campaign's features."""
     features = [feature.name for feature in campaign.features]
-    shown = shorten(name) if isinstance(name, str) else _shown(name)
+    text = shorten(name) if isinstance(name, str) else _shown(name)
     if campaign.label and name == campaign.label.name:
-        return Problem(shown, "is the label", "give the label apart from the record")
+        return Problem(text, "is the label", "give the label apart from the record")
     if campaign.projection is not None and name in campaign.projection.output_positions:
-        return Problem(shown, "is computed from other features", "leave it out")
+        return Problem(text, "is computed from other features", "leave it out")
     from difflib import get_close_matches  # a module that only a wrong record needs
 
     folded = {feature.casefold(): feature for feature in features}
-    near = get_close_matches(shown.casefold(), folded, 1)
+    near = get_close_matches(text.casefold(), folded, 1)
     right = f"did you mean {folded[near[0]]!r}?" if near else f"the features are {_listed(features)}"
-    return Problem(shown, "is no feature of the campaign", right)
+    return Problem(text, "is no feature of the campaign", right)
 
 
 def _is_nothing(value: Any) -> bool:

@@ -57,11 +57,15 @@ def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float) ->
     if (crowd := campaign.privacy.crowd) is not None:
         costs += " where relay and aggregator work together"
         if caps.crowd_epsilon is None or caps.if_both_collude is None:
-            told = f"{costs}, {crowd.epsilon:g} where they do not; max_if_both_collude and max_crowd_epsilon allow that"
-            return RefusedError("crowd-cap-missing", told)
+            sentence = (
+                f"{costs}, {crowd.epsilon:g} where they do not; max_if_both_collude and max_crowd_epsilon allow that"
+            )
+            return RefusedError("crowd-cap-missing", sentence)
         if exact_epsilon(crowd.epsilon) > exact_epsilon(caps.crowd_epsilon):
-            told = f"the campaign's crowd promises epsilon {crowd.epsilon:g}, above the cap of {caps.crowd_epsilon:g}"
-            return RefusedError("crowd-above-cap", told)
+            sentence = (
+                f"the campaign's crowd promises epsilon {crowd.epsilon:g}, above the cap of {caps.crowd_epsilon:g}"
+            )
+            return RefusedError("crowd-above-cap", sentence)
         most = caps.if_both_collude
     if campaign.loss > exact_epsilon(most):
         return RefusedError("loss-above-cap", f"{costs}, above the cap of {most:g}")
@@ -87,9 +91,9 @@ def _out_of_window(device: Installation, campaign: Campaign, now: float) -> Refu
     from ldp_client.draw import draw_window
 
     own = draw_window(campaign, device.secret)
-    told, at = campaign.windows.told(own), campaign.windows.open_at(datetime.fromtimestamp(now, timezone.utc))
+    window, at = campaign.windows.told(own), campaign.windows.open_at(datetime.fromtimestamp(now, timezone.utc))
     if at < own:
-        return RefusedError(NOT_YET, f"this device answers in {told}; come again then")
+        return RefusedError(NOT_YET, f"this device answers in {window}; come again then")
     if at > own:
-        return RefusedError("window-over", f"this device was to answer in {told}; it answers in no other")
+        return RefusedError("window-over", f"this device was to answer in {window}; it answers in no other")
     return None

@@ -105,7 +105,7 @@ def explained(campaign: Campaign, url: str) -> Explanation:
     A report that somebody sends with probability P, anybody else sends with probability P exp(-epsilon) or more. In a
     crowd the odds that somebody who looks on gives to one thing about a person grow by exp(epsilon) at most.
     """
-    told: dict[str, int | str] = {
+    values: dict[str, int | str] = {
         "answers": len(campaign.pools),
         "questions": len(campaign.questions),
         "label": plain(campaign.label.name or campaign.title),
@@ -114,15 +114,15 @@ def explained(campaign: Campaign, url: str) -> Explanation:
     others = math.floor(_PEOPLE * math.exp(-campaign.realised_epsilon))
     hidden: dict[str, int | str] = {"people": _PEOPLE, "others": others}
     noise = Sentence("hidden", hidden, HIDDEN) if others else Sentence("bare", {"people": _PEOPLE}, BARE)
-    more = told | {"title": plain(campaign.title), "url": url}
+    more = values | {"title": plain(campaign.title), "url": url}
     if (crowd := campaign.privacy.crowd) is not None:
-        told |= {"odds": _odds(campaign.realised_epsilon), "crowd_odds": _odds(crowd.epsilon)}
+        values |= {"odds": _odds(campaign.realised_epsilon), "crowd_odds": _odds(crowd.epsilon)}
         mixed = {"devices": f"{crowd.devices:,}", "crowd_epsilon": written(crowd.epsilon)}
-        first = Sentence("crowd-answers", told, IN_A_CROWD)
+        first = Sentence("crowd-answers", values, IN_A_CROWD)
         policy = Sentence("policy-crowd", more | mixed | {"crowd_delta": f"{crowd.delta:g}"}, MIXED)
-        return Explanation((first, Sentence("crowd", told | mixed, CROWD), *_for_people(campaign)), policy)
+        return Explanation((first, Sentence("crowd", values | mixed, CROWD), *_for_people(campaign)), policy)
     policy = Sentence("policy", more, DIRECT) if campaign.gateway is None else Sentence("policy-sealed", more, SEALED)
-    return Explanation((Sentence("answers", told, ANSWERS), noise, *_for_people(campaign)), policy)
+    return Explanation((Sentence("answers", values, ANSWERS), noise, *_for_people(campaign)), policy)
 
 
 def _for_people(campaign: Campaign) -> Iterator[Sentence]:

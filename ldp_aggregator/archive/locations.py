@@ -46,17 +46,17 @@ _CHECK = "ldp-bayes.check"
 
 
 @dataclass(frozen=True)
-class Kept:
+class Reports:
     """Reports of one question: ids of shape (n, 16) and payloads of shape (n, width), row by row."""
 
     ids: Rows
     payloads: Rows
 
 
-def encode_file(kept: Mapping[int, Kept]) -> bytes:
+def encode_file(file: Mapping[int, Reports]) -> bytes:
     """The file of reports by question; the same reports in any order give the same rows."""
     questions, ids, payloads, widths = [], [], [], []
-    for question, reports in sorted(kept.items()):
+    for question, reports in sorted(file.items()):
         halves = np.ascontiguousarray(reports.ids).view(">u8").astype(np.uint64)
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         questions.append(np.full(len(order), question, dtype=np.uint16))
@@ -107,8 +107,8 @@ def _strange(name: str, why: str, code: str = UNAVAILABLE) -> StoreError:
     return StoreError(f"{name} {why}", code, file=name.rpartition("/")[2])
 
 
-def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
-    """The reports of a file by question. Raises StoreError where it is no file of this campaign."""
+def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Reports]:
+    """The reports of a file by question. Raises StoreError if it is no file of this campaign."""
     try:
         # What pq.read_table does beside this for files of a few thousand rows costs fifteen times as much.
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
@@ -139,30 +139,32 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     if (file.metadata.metadata or {}).get(_CHECK.encode()) != str(found).encode():
         raise _strange(name, "is damaged: its rows do not agree with its check", DAMAGED)
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-    kept = {}
+    file = {}
     for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):
         number = int(numbers[start])
         rows = content[ends[start] : ends[stop]].reshape(stop - start, int(widths[number]))
-        kept[number] = Kept(joined[start:stop], rows)
-    return kept
+        file[number] = Reports(joined[start:stop], rows)
+    return file
 
 
-def joined(files: Iterable[Mapping[int, Kept]]) -> dict[int, Kept]:
-    """All their reports by question."""
-    found: dict[int, list[Kept]] = {}
+def joined(files: Iterable[Mapping[int, Reports]]) -> dict[int, Reports]:
+    """All reports of the files by question."""
+    found: dict[int, list[Reports]] = {}
     for file in files:
-        for question, kept in file.items():
-            found.setdefault(question, []).append(kept)
+        for question, reports in file.items():
+            found.setdefault(question, []).append(reports)
     return {
-        question: Kept(np.concatenate([one.ids for one in parts]), np.concatenate([one.payloads for one in parts]))
+        question: Reports(np.concatenate([one.ids for one in parts]), np.concatenate([one.payloads for one in parts]))
         for question, parts in found.items()
     }
 
 
-def without_refused(campaign: Campaign, question: int, kept: Kept) -> Kept:
-    """Those that a device can have sent."""
-    wrong = list(refusals(campaign.counted[question], kept.payloads))
-    return Kept(np.delete(kept.ids, wrong, axis=0), np.delete(kept.payloads, wrong, axis=0)) if wrong else kept
+def without_refused(campaign: Campaign, question: int, reports: Reports) -> Reports:
+    """The reports that a device can have sent."""
+    wrong = list(refusals(campaign.counted[question], reports.payloads))
+    return (
+        Reports(np.delete(reports.ids, wrong, axis=0), np.delete(reports.payloads, wrong, axis=0)) if wrong else reports
+    )
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -182,12 +184,12 @@ def open_place(url: str) -> Place:
     return RemotePlace(url)
 
 
-def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Method], Method]:
+def _named(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Method], Method]:
     """Make every failure of a method about a name a StoreError, and what is not there ``missing``."""
 
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
-        def told(self: Any, name: str, *values: Any) -> Any:
+        def wrapped(self: Any, name: str, *values: Any) -> Any:
             try:
                 return method(self, name, *values)
             except Exception as error:
@@ -198,30 +200,30 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
                     f"{self.url}/{name} cannot be {what}: {reason}", file=name.rpartition("/")[2]
                 ) from error
 
-        return cast("Method", told)
+        return cast("Method", wrapped)
 
     return decorate
 
 
 class Folder:
-    """A folder of this machine. Methods raise StoreError where the place does not answer."""
+    """A folder of this machine. Methods raise StoreError if the place does not answer."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self.url = str(self._root)
         """The text that :func:`open_place` opens again; on another machine too, unless it is a folder of this one."""
 
-    @_told("listed", list[str])
+    @_named("listed", list[str])
     def names(self, folder: str) -> list[str]:
         """The files right under ``folder``, sorted; none where it does not exist."""
         files = [entry.name for entry in (self._root / folder).iterdir() if entry.is_file()]
         return sorted(f"{folder}/{name}" for name in files if not name.startswith("."))
 
-    @_told("read")
+    @_named("read")
     def read(self, name: str) -> bytes:
         return (self._root / name).read_bytes()
 
-    @_told("written")
+    @_named("written")
     def put(self, name: str, data: bytes) -> None:
         """Write a file that is whole and durable when this returns, or not there."""
         target = self._root / name
@@ -238,21 +240,21 @@ class Folder:
             fresh.unlink(missing_ok=True)
         sync_folder(target.parent)
 
-    @_told("moved", bool)
+    @_named("moved", bool)
     def move(self, source: str, target: str) -> bool:
-        """Durably; False where there is no ``source`` (any more)."""
+        """Durably; False if there is no ``source`` (any more)."""
         end = self._root / target
         make_folder(end.parent)
         (self._root / source).replace(end)
         sync_folder(end.parent)
         return True
 
-    @_told("removed", type(None))
+    @_named("removed", type(None))
     def remove(self, name: str) -> None:
         """Remove a file, where it is there."""
         (self._root / name).unlink()
 
-    @_told("removed", type(None))
+    @_named("removed", type(None))
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(self._root / folder)
         sync_folder(self._root)
@@ -274,30 +276,30 @@ class RemotePlace:
         except (ImportError, ValueError) as error:
             raise StoreError(f"{url} cannot be opened: {error}") from None
 
-    @_told("listed", list[str])
+    @_named("listed", list[str])
     def names(self, folder: str) -> list[str]:
         entries = self._system.ls(f"{self._root}/{folder}", detail=True, refresh=True)
         return sorted(f"{folder}/{entry['name'].rsplit('/', 1)[-1]}" for entry in entries if entry["type"] == "file")
 
-    @_told("read")
+    @_named("read")
     def read(self, name: str) -> bytes:
         data: bytes = self._system.cat_file(f"{self._root}/{name}")
         return data
 
-    @_told("written")
+    @_named("written")
     def put(self, name: str, data: bytes) -> None:
         self._system.pipe_file(f"{self._root}/{name}", data)
 
-    @_told("moved", bool)
+    @_named("moved", bool)
     def move(self, source: str, target: str) -> bool:
         self._system.mv(f"{self._root}/{source}", f"{self._root}/{target}")
         return True
 
-    @_told("removed", type(None))
+    @_named("removed", type(None))
     def remove(self, name: str) -> None:
         self._system.rm_file(f"{self._root}/{name}")
 
-    @_told("removed", type(None))
+    @_named("removed", type(None))
     def remove_folder(self, folder: str) -> None:
         self._system.rm(f"{self._root}/{folder}", recursive=True)
 

@@ -27,7 +27,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.archive.locations import Kept, Place, decode_file, joined, open_place, without_refused
+from ldp_aggregator.archive.locations import Place, Reports, decode_file, joined, open_place, without_refused
 from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
 from ldp_aggregator.counting.payloads import Sums, count, digests
 from ldp_aggregator.counting.tally import Tally
@@ -72,7 +72,7 @@ def slot_of(ids: Rows, slots: int) -> NDArray[np.int64]:
 
 
 def check_slots(slots: int) -> None:
-    """Raises ValueError where a campaign cannot have so many slots."""
+    """Check a number of slots. Raises ValueError."""
     if not 1 <= slots <= MOST_SLOTS or slots & (slots - 1):
         raise ValueError(f"slots must be a power of two up to {MOST_SLOTS}, not {slots}")
 
@@ -85,12 +85,12 @@ def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] =
     campaign = Campaign.parse(document)
     named = zip(files, names or ["a file"] * len(files), strict=True)
     gathered = joined(decode_file(data, campaign, name) for data, name in named)
-    sound = {question: without_refused(campaign, question, kept) for question, kept in sorted(gathered.items())}
-    refused = sum(len(kept.ids) for kept in gathered.values()) - sum(len(kept.ids) for kept in sound.values())
+    sound = {question: without_refused(campaign, question, reports) for question, reports in sorted(gathered.items())}
+    refused = sum(len(part.ids) for part in gathered.values()) - sum(len(part.ids) for part in sound.values())
     chosen, duplicates, conflicts = _choose(sound)
     sums: Sums = {}
-    for question, kept in sound.items():
-        rows = kept.payloads[chosen[question]]
+    for question, reports in sound.items():
+        rows = reports.payloads[chosen[question]]
         if len(rows):
             sums[question] = (len(rows), count(campaign.counted[question], rows))
     return _pack(duplicates, refused, conflicts, encode_part(sums))
@@ -119,11 +119,11 @@ def read_result(document: bytes, result: bytes) -> Recount:
     return Recount(tally, duplicates, tuple(conflicts), refused)
 
 
-def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
+def _choose(sound: dict[int, Reports]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
     """Choose the rows of each question that count; tell how many repeat one, and the ids in conflict, joined."""
     if not sound:
         return {}, 0, b""
-    ids = np.concatenate([kept.ids for kept in sound.values()])
+    ids = np.concatenate([reports.ids for reports in sound.values()])
     halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
     order = np.argsort(halves[:, 0], kind="stable")
     ordered = halves[order]
@@ -139,19 +139,19 @@ def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, 
     lost = np.isin(run, run[repeats[other]]) if other.any() else np.zeros(len(order), dtype=bool)
     counted = np.zeros(len(order), dtype=bool)
     counted[order[first & ~lost]] = True
-    ends = np.cumsum([len(kept.ids) for kept in sound.values()])[:-1]
+    ends = np.cumsum([len(reports.ids) for reports in sound.values()])[:-1]
     chosen = dict(zip(sound, np.split(counted, ends), strict=True))
     return chosen, int((~first & ~lost).sum()), ids[order[first & lost]].tobytes()
 
 
-def _digests(sound: dict[int, Kept], places: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _digests(sound: dict[int, Reports], places: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The digest, as the store keeps it, of the reports at some places."""
     found = np.zeros(len(places), dtype=np.uint64)
     start = 0
-    for question, kept in sound.items():
-        here = (places >= start) & (places < start + len(kept.ids))
-        found[here] = digests(question, kept.payloads[places[here] - start])
-        start += len(kept.ids)
+    for question, reports in sound.items():
+        here = (places >= start) & (places < start + len(reports.ids))
+        found[here] = digests(question, reports.payloads[places[here] - start])
+        start += len(reports.ids)
     return found
 
 
@@ -212,7 +212,7 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
         except Exception:
             if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
                 raise
-    raise StoreError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
+    raise StoreError(f"the archive of {campaign_id} changed during the count; count again, or stop its servers")
 
 
 def file_name(slot: int, slots: int, group: str) -> str:
@@ -240,7 +240,7 @@ def _read_name(name: str) -> tuple[int, int]:
         check_slots(int(slots))
         number = int(slot, 16)
     except ValueError:
-        raise StoreError(f"{name} is not called as the archive calls its files") from None
+        raise StoreError(f"{name} is not a name of an archive's file") from None
     return int(slots), number
 
 

@@ -24,8 +24,8 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.archive.locations import (
-    Kept,
     Place,
+    Reports,
     decode_file,
     encode_file,
     joined,
@@ -61,11 +61,11 @@ class PendingFile:
     campaign: Campaign
     slot: int
     name: str
-    reports: Mapping[int, Kept]
+    reports: Mapping[int, Reports]
 
     @property
     def rows(self) -> int:
-        return sum(len(kept.ids) for kept in self.reports.values())
+        return sum(len(reports.ids) for reports in self.reports.values())
 
     @property
     def pending(self) -> str:
@@ -87,7 +87,7 @@ class Archive:
         self._place = place
         self.url = place.url
         self._slots = slots
-        self._known: set[str] = set()
+        self._announced: set[str] = set()
         self._compactor = ThreadPoolExecutor(1, thread_name_prefix="archive-compactor")
         self._small: dict[tuple[str, int, int], list[str]] = {}
         """Names of the files that this server published, by campaign, slot and how often they were put together."""
@@ -101,14 +101,14 @@ class Archive:
             for slot, reports in parts
         ]
         for file in files:
-            if file.campaign.id not in self._known:
+            if file.campaign.id not in self._announced:
                 self._place.put(f"{file.campaign.id}/{DOCUMENT}", file.campaign.document)
-                self._known.add(file.campaign.id)
+                self._announced.add(file.campaign.id)
             self._place.put(file.pending, encode_file(file.reports))
         return files
 
     def tidy(self, files: Sequence[PendingFile]) -> Future[None] | None:
-        """After these were published: put small files together where there are many, in a thread beside."""
+        """Merge small files if there are many, in a thread beside, after these were published."""
         due = [file for file in files if self._note(file.campaign, file.slot, 0, file.published, file.rows)]
         if not due:
             return None
@@ -116,7 +116,7 @@ class Archive:
 
     def forget(self, campaign_id: str) -> None:
         """Remove everything that is archived of a campaign. Raises StoreError, and may be called again."""
-        self._known.discard(campaign_id)
+        self._announced.discard(campaign_id)
         self._place.remove_folder(campaign_id)
 
     def publish(self, files: Sequence[PendingFile]) -> None:
@@ -129,9 +129,9 @@ class Archive:
 
     def publish_some(self, files: Sequence[PendingFile], accepted: Sequence[Submission]) -> None:
         """Make a part of the archive what of the pending files belongs to ``accepted``. Raises StoreError."""
-        kept = {(one.id, slot): reports for one, parts in self._by_campaign(accepted) for slot, reports in parts}
+        counted = {(one.id, slot): reports for one, parts in self._by_campaign(accepted) for slot, reports in parts}
         for file in files:
-            reports = kept.get((file.campaign.id, file.slot))
+            reports = counted.get((file.campaign.id, file.slot))
             if reports is not None:
                 self._place.put(file.published, encode_file(reports))
             self._place.remove(file.pending)
@@ -192,25 +192,27 @@ class Archive:
             self._place.remove(old)
         return self._note(campaign, slot, level + 1, name, sum(len(one.ids) for one in together.values()))
 
-    def _by_campaign(self, group: Sequence[Submission]) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
+    def _by_campaign(
+        self, group: Sequence[Submission]
+    ) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Reports]]]]]:
         for campaign in {one.campaign.id: one.campaign for one in group}.values():
             blocks = [block for one in group if one.campaign.id == campaign.id for block in one.blocks]
             yield campaign, self._divided(_gathered(campaign, blocks))
 
-    def _divided(self, gathered: Mapping[int, Kept]) -> list[tuple[int, dict[int, Kept]]]:
-        parts: dict[int, dict[int, Kept]] = {}
-        for question, kept in gathered.items():
-            places = slot_of(kept.ids, self._slots)
+    def _divided(self, gathered: Mapping[int, Reports]) -> list[tuple[int, dict[int, Reports]]]:
+        parts: dict[int, dict[int, Reports]] = {}
+        for question, reports in gathered.items():
+            places = slot_of(reports.ids, self._slots)
             for slot in np.unique(places).tolist():
                 chosen = places == slot
-                parts.setdefault(slot, {})[question] = Kept(kept.ids[chosen], kept.payloads[chosen])
+                parts.setdefault(slot, {})[question] = Reports(reports.ids[chosen], reports.payloads[chosen])
         return sorted(parts.items())
 
 
 class ArchivedCounts:
     """A store that archives what it counts. A report that was counted is archived before :meth:`count` returns.
 
-    One :meth:`count` at a time. Where the store or the archive fails, a group may be counted although its uploaders
+    One :meth:`count` at a time. If the store or the archive fails, a group may be counted although its uploaders
     were told that it was not: their next try is a duplicate then.
     """
 
@@ -218,7 +220,7 @@ class ArchivedCounts:
         self._store = store
         self._archive = archive
         self._unsettled: dict[str, list[PendingFile]] = {}
-        """By campaign, so that one that cannot be counted keeps no other from it."""
+        """Pending files by campaign, so that one that cannot be counted does not hold up the others."""
         self._unread: dict[str, Campaign] = {}
         """Campaigns of which something is pending that cannot be read: they wait, and nobody else."""
 
@@ -294,8 +296,8 @@ class ArchivedCounts:
         files = self._unsettled[campaign_id]
         while files:
             file = files[-1]
-            kept = sorted(file.reports.items())
-            blocks = [Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in kept]
+            gathered = sorted(file.reports.items())
+            blocks = [Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in gathered]
             submission = Submission(file.campaign, tuple(blocks))
             [outcome] = await self._store.count([submission])
             if outcome.refused in (UNAVAILABLE, UNSETTLED):
@@ -309,7 +311,7 @@ class ArchivedCounts:
         del self._unsettled[campaign_id]
 
 
-def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
+def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Reports]:
     """All sound reports of a campaign by question."""
     payloads: dict[int, list[bytes]] = {}
     ids: dict[int, list[bytes]] = {}
@@ -320,14 +322,14 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
     for question in sorted(payloads):
         rows = payload_rows(campaign.counted[question], b"".join(payloads[question]))
         names = np.frombuffer(b"".join(ids[question]), dtype=np.uint8).reshape(-1, ID_BYTES)
-        kept = without_refused(campaign, question, Kept(names, rows))
-        if len(kept.ids):
-            gathered[question] = kept
+        reports = without_refused(campaign, question, Reports(names, rows))
+        if len(reports.ids):
+            gathered[question] = reports
     return gathered
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
-    """The part of an upload that was counted; repetitions may be among it, but alone only where they are asked for."""
+    """The accepted reports of an upload; one of duplicates alone has some only if ``repeated``."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
     wrong = set(outcome.places)

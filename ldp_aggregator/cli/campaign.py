@@ -186,17 +186,17 @@ def _show(options: argparse.Namespace) -> None:
         return
     published, behind = published_by([(campaign, tally)], [found.arrivals]), relayed(campaign, found.arrivals)
     if options.json:
-        told: dict[str, Any] = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
+        values: dict[str, Any] = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
         if campaign.windows is not None:
-            told["windows"] = campaign.windows.to_json() | {
+            values["windows"] = campaign.windows.to_json() | {
                 "devices": [devices_counted(campaign, one.n.tolist()) for one in tally.windows]
             }
-        say_json(state | told | {"published": published.to_json(), "relayed": behind.to_json()})
+        say_json(state | values | {"published": published.to_json(), "relayed": behind.to_json()})
         return
     _say_values(state)
-    kept = kept_too_long(campaign, found.life, utc_now(), archived=settings_of(options).archive is not None)
-    if kept is not None:
-        say(f"kept:    {kept_words(kept)}")
+    overdue = kept_too_long(campaign, found.life, utc_now(), archived=settings_of(options).archive is not None)
+    if overdue is not None:
+        say(f"kept:    {kept_words(overdue)}")
     if campaign.asks == authored.MODEL and campaign.privacy.release_every is None and campaign.privacy.crowd is None:
         learned = facts_in(Numbers(campaign, tally, tally, found.reports, utc_now()))
         _say_verdicts(Facts(state["status"], found.reports, model=model, **learned))
@@ -264,8 +264,8 @@ def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict
             }
             for node, sent in releases.items()
         ]
-        told = {"epsilon": campaign.privacy.epsilon, "guarantee": guarantee.to_json(), "nodes": nodes}
-        say_json(state | told | ({"warning": unlike} if unlike else {}))
+        values = {"epsilon": campaign.privacy.epsilon, "guarantee": guarantee.to_json(), "nodes": nodes}
+        say_json(state | values | ({"warning": unlike} if unlike else {}))
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node, a share")
@@ -364,8 +364,8 @@ def _verify(options: argparse.Namespace) -> int:
     # Only a relay knows how many devices it mixed; with an upload it vouches for the number in ``LDP-Relay-Batch``.
     relayed = relay_guarantee(verification.campaign, options.relay_batch) if options.relay_batch else None
     if options.json:
-        told = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
-        say_json(verification.to_json() | told)
+        values = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
+        say_json(verification.to_json() | values)
     else:
         _tell_verification(verification)
         say("\nWho sees only what is published learns of one device, by how many of them answer:")
@@ -381,7 +381,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _tell_verification(verification: Verification) -> None:
-    campaign, told = verification.campaign, verification.to_json()
+    campaign, values = verification.campaign, verification.to_json()
     say(f"campaign {campaign.id}")
     say(campaign.title)
     say_table(
@@ -398,15 +398,15 @@ def _tell_verification(verification: Verification) -> None:
                 row["method"],
                 "yes" if row["holds"] else "NO",
             )
-            for row in told["questions"]
+            for row in values["questions"]
         ],
     )
     for check in verification.questions:
         if check.gap >= NEGLIGIBLE_GAP:
             say(f"question {check.question.index} stays {float(check.gap):.2g} below its epsilon: {check.note}")
     together = "the sum over what it answers" if campaign.privacy.answers == "all" else "the worst question it can draw"
-    say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
+    say(f"One device loses at most {values['realised_epsilon']:.12g} in all ({together}).")
     if campaign.privacy.crowd is not None:
         say(f"Its crowd reveals less: {campaign.privacy.crowd}.")
-    kept = "is kept" if verification.holds else "IS BROKEN"
-    say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")
+    verdict = "is kept" if verification.holds else "IS BROKEN"
+    say(f"The promise of epsilon {campaign.privacy.epsilon} {verdict}.")

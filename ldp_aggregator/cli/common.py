@@ -288,11 +288,11 @@ def tell_guarantees(
     say(f"Readers of the results are at most {_sure(published)}.")
     for one in behind:
         of = f" of campaign {short_id(one.campaign)}" if len(behind) > 1 else ""
-        told = f"{sure}: {one.why_not}" if one.guarantee is None else f"at most {_sure(one.guarantee)}"
-        say(f"Who runs the server is, of one device{of}, {told}.")
+        bound = f"{sure}: {one.why_not}" if one.guarantee is None else f"at most {_sure(one.guarantee)}"
+        say(f"Who runs the server is, of one device{of}, {bound}.")
     if twice and twice["at_most"]:
-        known = many(twice["known"], "report")
-        say(f"Counted twice, by stores that were merged: {known}, {twice['at_most']:,} at most.")
+        repeated = many(twice["known"], "report")
+        say(f"Counted twice, by stores that were merged: {repeated}, {twice['at_most']:,} at most.")
     if not explain:
         say("These have conditions; --explain tells them.")
         return

@@ -98,8 +98,8 @@ def _status(options: argparse.Namespace) -> int:
     for reason in wrong:
         say(f"  {reason}")
     # Of another store's server nothing is told: its numbers beside these campaigns would be taken for theirs.
-    told = () if another else _lines(first, last)
-    for line in (*told, *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
+    lines = () if another else _lines(first, last)
+    for line in (*lines, *([f"store     {here}"] if here else []), *_campaign_lines(campaigns)):
         say(line)
     return 1 if wrong else 0
 
@@ -113,8 +113,8 @@ def _another_store(seen: Scrape, here: str) -> list[str]:
     served = {sample.labels["store"] for sample in seen.samples if sample.name == "ldp_store_info"}
     if not served or here in served:
         return []
-    told = "--config, --data or --database names this one, --operations asks that server"
-    return [f"what answers serves the store {', '.join(sorted(served))}, and the campaigns are of {here}: {told}"]
+    remedy = "--config, --data or --database names this one, --operations asks that server"
+    return [f"what answers serves the store {', '.join(sorted(served))}, and the campaigns are of {here}: {remedy}"]
 
 
 def _not_ready(url: str) -> list[str]:
@@ -157,8 +157,8 @@ def _lines(first: Scrape, last: Scrape) -> Iterator[str]:
         f"{conflicts:,.0f} contradictory (see {RUNBOOK}conflictingreports)" if conflicts else "",
         f"{refused:,.0f} refused" if refused else "",
     )
-    told = ", ".join(filter(None, (f"{taken:,.0f} counted", *others)))
-    yield f"reports   {told} since the start; {rate('ldp_reports_total', outcome='counted')} a second now"
+    numbers = ", ".join(filter(None, (f"{taken:,.0f} counted", *others)))
+    yield f"reports   {numbers} since the start; {rate('ldp_reports_total', outcome='counted')} a second now"
     failed = total("ldp_requests_total", status="5")
     yield f"requests  {rate('ldp_requests_total')} a second now; {failed:,.0f} answered with 5xx since the start"
     waiting = f"{total('ldp_queue_age_seconds'):.1f} s, {size(total('ldp_queue_bytes'))}"
@@ -299,9 +299,9 @@ def _merge(options: argparse.Namespace) -> None:
     act = Act(local_actor(), "merge stores", detail=f"{options.first} and {options.second}{disjoint}")
     folders = (options.first, options.second, options.output)
     for one in combine_stores(*folders, assume_disjoint=options.assume_disjoint, act=act):
-        known = f", {one.overlap} of them counted twice: both stores had them" if one.overlap else ""
+        twice = f", {one.overlap} of them counted twice: both stores had them" if one.overlap else ""
         unknown = f", at most {one.unchecked} counted twice: the ids are gone" if one.unchecked else ""
-        say(f"{one.id} {one.count} reports or shares{known}{unknown}")
+        say(f"{one.id} {one.count} reports or shares{twice}{unknown}")
 
 
 def _backup(options: argparse.Namespace) -> None:

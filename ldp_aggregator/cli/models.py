@@ -168,10 +168,10 @@ def _estimates(options: argparse.Namespace) -> None:
             raise CommandError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; --plot draws an evaluation')
         write_file(options.plot, str(drawing(evaluated.to_json())))
     if options.json:
-        told = told_estimates(campaign, tally, arrivals, options.post)
+        values = told_estimates(campaign, tally, arrivals, options.post)
         if options.liars:
-            told["lies"] = estimate(campaign, tally).moved_by(options.liars)
-        say_json(told | ({"evaluated": evaluated.to_json()} if evaluated else {}))
+            values["lies"] = estimate(campaign, tally).moved_by(options.liars)
+        say_json(values | ({"evaluated": evaluated.to_json()} if evaluated else {}))
         return
     estimates = estimate(campaign, tally, post=options.post)
     if options.csv:
@@ -190,8 +190,8 @@ def _window(campaign: Campaign, tally: Tally, number: int | None) -> int | None:
     if campaign.windows is None:
         raise CommandError(f"campaign {campaign.id} has no windows; leave out --window and --smooth")
     if number is not None and not (number <= campaign.windows.count and tally.window(number - 1).n.any()):
-        told = campaign.windows.told(number - 1) if number <= campaign.windows.count else f"window {number}"
-        raise CommandError(f"{told}: no answers of it are counted; the campaign has {campaign.windows.count} windows")
+        window = campaign.windows.told(number - 1) if number <= campaign.windows.count else f"window {number}"
+        raise CommandError(f"{window}: no answers of it are counted; the campaign has {campaign.windows.count} windows")
     return None if number is None else number - 1
 
 
@@ -222,7 +222,7 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> N
     texts = "question", "feature", "mechanism", "n", "value", "class", "other", "other_value"
     cells = cells.fillna({name: "" for name in texts if name in cells})
     say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
-    told, classes = estimates.to_json(), estimates.campaign.label.classes
+    values, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")
     campaign = estimates.campaign
     published = published_by([(campaign, tally)], [arrivals])
@@ -236,10 +236,10 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> N
             ("class", "estimate", "low", "high", "per_liar"),
             [
                 (name, *(_number(row[key]) for key in ("estimate", "low", "high")), shown_reach(row["per_liar"]))
-                for name, row in zip(classes, told["class_prior"], strict=True)
+                for name, row in zip(classes, values["class_prior"], strict=True)
             ],
         )
-    if told["moments"]:
+    if values["moments"]:
         say("\nmean and variance of the numbers without bins")
         say_table(
             ("feature", "class", "mean", "per_liar", "variance"),
@@ -251,7 +251,7 @@ def _tell_estimates(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> N
                     shown_reach(moments["mean_per_liar"][c]),
                     _number(moments["variance"][c]),
                 )
-                for feature, moments in told["moments"].items()
+                for feature, moments in values["moments"].items()
                 for c, name in enumerate(classes)
             ],
         )

@@ -195,9 +195,9 @@ def _make(
 
 def _told(token: StoredToken) -> str:
     """Say of a token what the log may have: everything but its secret."""
-    told = f"{token.name}, scope {token.scope}"
-    told += f", until {to_text(token.expires)}" if token.expires else ""
-    return told + (f", for {' '.join(token.campaigns)}" if token.campaigns else "")
+    words = f"{token.name}, scope {token.scope}"
+    words += f", until {to_text(token.expires)}" if token.expires else ""
+    return words + (f", for {' '.join(token.campaigns)}" if token.campaigns else "")
 
 
 def _days(text: str) -> timedelta:

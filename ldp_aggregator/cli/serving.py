@@ -106,8 +106,8 @@ def _quickstart(options: argparse.Namespace) -> None:
     campaign = Campaign.compile(read_draft(options.draft) if options.draft else _drafted(options))
     check_receivable(campaign, settings)
     (width,) = expected_widths(campaign, [options.devices])
-    told = f"to ± {100 * width:.1f} points" if width < 1 else "hardly at all: more devices, or a larger epsilon"
-    say(f"{options.devices:,} devices would tell the average share of the least precise question {told}.")
+    precision = f"to ± {100 * width:.1f} points" if width < 1 else "hardly at all: more devices, or a larger epsilon"
+    say(f"{options.devices:,} devices would tell the average share of the least precise question {precision}.")
     text, token = make_token(f"quickstart {to_text(utc_now())}", "admin", utc_now())
 
     async def work(store: Store) -> None:

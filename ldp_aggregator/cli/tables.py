@@ -240,9 +240,15 @@ def _fit(options: argparse.Namespace) -> None:
     names = [feature.name for feature in schema.gaussians]
     centres = trainer.cluster_centers_.tolist() if isinstance(trainer, PrivateKMeans) else []
     if options.json:
-        told = {"trainer": type(trainer).__name__, "guarantee": trainer.guarantee_.to_json(), "budget": trainer.budget_}
+        values = {
+            "trainer": type(trainer).__name__,
+            "guarantee": trainer.guarantee_.to_json(),
+            "budget": trainer.budget_,
+        }
         learned = {"classes": schema.label.classes, "accuracy": accuracy, "undeclared_labels": undeclared}
-        say_json(told | ({"centres": [dict(zip(names, one, strict=True)) for one in centres]} if centres else learned))
+        say_json(
+            values | ({"centres": [dict(zip(names, one, strict=True)) for one in centres]} if centres else learned)
+        )
         return
     say(f"guarantee: {trainer.guarantee_}")
     say_table(("query", "epsilon"), [(query, f"{spent:.6g}") for query, spent in trainer.budget_.items()])

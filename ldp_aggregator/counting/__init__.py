@@ -1,1 +1,1 @@
-"""From bytes to integers: reports and shares are decoded and added up exactly. numpy only."""
+"""Exact counting: reports and shares are decoded and added up as integers. numpy only."""

@@ -77,11 +77,11 @@ def _pack(question: int, n: int, counts: NDArray[np.int64]) -> bytes:
     used = np.flatnonzero(counts)
     number_bytes, count_bytes = _least_bytes(len(counts) - 1, 0), _least_bytes(int(counts.max()), int(counts.min()))
     if len(used) * (number_bytes + count_bytes) < len(counts) * count_bytes:
-        numbers, kept = used.astype(f"<u{number_bytes}").tobytes(), counts[used]
+        numbers, stored = used.astype(f"<u{number_bytes}").tobytes(), counts[used]
     else:
-        numbers, kept, number_bytes = b"", counts, 0
-    head = np.array([question, n, len(kept), number_bytes << 4 | count_bytes], dtype="<i8").tobytes()
-    return head + _filled(numbers) + _filled(kept.astype(f"<i{count_bytes}").tobytes())
+        numbers, stored, number_bytes = b"", counts, 0
+    head = np.array([question, n, len(stored), number_bytes << 4 | count_bytes], dtype="<i8").tobytes()
+    return head + _filled(numbers) + _filled(stored.astype(f"<i{count_bytes}").tobytes())
 
 
 def _unpack(words: NDArray[np.int64], position: int, question: int, size: int) -> tuple[NDArray[np.int64], int]:
@@ -89,21 +89,21 @@ def _unpack(words: NDArray[np.int64], position: int, question: int, size: int) -
     ended = ValueError(f"a tally part ends within question {question}")
     if position + _HEAD > len(words):
         raise ended
-    kept, widths = int(words[position + 2]), int(words[position + 3])
+    length, widths = int(words[position + 2]), int(words[position + 3])
     number_bytes, count_bytes = widths >> 4, widths & 15
-    if not 0 <= kept <= size or count_bytes not in _SIZES or number_bytes not in (0, *_SIZES):
+    if not 0 <= length <= size or count_bytes not in _SIZES or number_bytes not in (0, *_SIZES):
         raise ValueError(f"a tally part has an entry of question {question} that makes no sense")
-    middle = position + _HEAD + -(-kept * number_bytes // _WORD)
-    end = middle + -(-kept * count_bytes // _WORD)
+    middle = position + _HEAD + -(-length * number_bytes // _WORD)
+    end = middle + -(-length * count_bytes // _WORD)
     if end > len(words):
         raise ended
-    counts = _read(words[middle:end], f"<i{count_bytes}", kept).astype(np.int64)
+    counts = _read(words[middle:end], f"<i{count_bytes}", length).astype(np.int64)
     if number_bytes == 0:
-        if kept != size:
-            raise ValueError(f"a tally part has {kept} counts for question {question} of {size}")
+        if length != size:
+            raise ValueError(f"a tally part has {length} counts for question {question} of {size}")
         return counts, end
-    numbers = _read(words[position + _HEAD : middle], f"<u{number_bytes}", kept)
-    if kept and (numbers[-1] >= size or (numbers[1:] <= numbers[:-1]).any()):
+    numbers = _read(words[position + _HEAD : middle], f"<u{number_bytes}", length)
+    if length and (numbers[-1] >= size or (numbers[1:] <= numbers[:-1]).any()):
         raise ValueError(f"a tally part has an entry of question {question} that makes no sense")
     vector = np.zeros(size, dtype=np.int64)
     vector[numbers.astype(np.int64)] = counts

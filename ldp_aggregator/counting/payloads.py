@@ -101,7 +101,7 @@ def _coded(
 
 
 @dataclass(frozen=True)
-class ById:
+class CampaignKey:
     """A campaign, hashed by its id alone."""
 
     campaign: Campaign
@@ -111,7 +111,7 @@ class ById:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, ById)
+            isinstance(other, CampaignKey)
             and self.campaign.id == other.campaign.id
             and len(self.campaign.counted) == len(other.campaign.counted)
         )
@@ -133,31 +133,31 @@ class Layout:
 
 
 @lru_cache(maxsize=MOST_LAYOUTS)
-def layout_of(key: ById) -> Layout:
+def layout_of(key: CampaignKey) -> Layout:
     """Laid out once for as long as a process is busy with few campaigns."""
-    asked = [analysis_of(question.mechanism) for question in key.campaign.counted]
-    kinds = tuple(dict.fromkeys(type(analysis) for analysis in asked))
-    width = np.array([analysis.mechanism.width for analysis in asked], dtype=np.int64)
+    analyses = [analysis_of(question.mechanism) for question in key.campaign.counted]
+    kinds = tuple(dict.fromkeys(type(analysis) for analysis in analyses))
+    width = np.array([analysis.mechanism.width for analysis in analyses], dtype=np.int64)
     words = -(-width // WORD_BYTES)
-    limits = np.zeros((max(len(analysis.limits) for analysis in asked), len(asked)), dtype=np.int64)
-    for place, analysis in enumerate(asked):
+    limits = np.zeros((max(len(analysis.limits) for analysis in analyses), len(analyses)), dtype=np.int64)
+    for place, analysis in enumerate(analyses):
         limits[: len(analysis.limits), place] = analysis.limits
     return Layout(
         kinds=kinds,
-        kind=np.array([kinds.index(type(analysis)) for analysis in asked], dtype=np.int64),
+        kind=np.array([kinds.index(type(analysis)) for analysis in analyses], dtype=np.int64),
         width=width,
         words=words,
         size=np.ceil(np.log2(words) / 2).astype(np.int64),  # Up to 1, 4, 16, 64, ... words.
-        cells=np.array([analysis.cells for analysis in asked], dtype=np.int64),
+        cells=np.array([analysis.cells for analysis in analyses], dtype=np.int64),
         limits=limits,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class PayloadMatrix:
     """Reports with mechanisms of one name, ``places`` among all; questions increase.
 
-    Where all answer one question, ``rows`` are its payloads; otherwise zeros pad them to whole words.
+    If all answer one question, ``rows`` are its payloads; otherwise zeros pad them to whole words.
     """
 
     layout: Layout
@@ -192,22 +192,22 @@ class Sheet:
         if not len(questions):
             return {}
         starts = starts_of(questions)
-        asked = questions[starts]
-        totals = self.analysis.sums(rows, starts, self.layout.cells[asked], self._limits(questions))
+        asking = questions[starts]
+        totals = self.analysis.sums(rows, starts, self.layout.cells[asking], self._limits(questions))
         numbers = np.diff(starts, append=len(questions)).tolist()
-        return {question: (n, total) for question, n, total in zip(asked.tolist(), numbers, totals, strict=True)}
+        return {question: (n, total) for question, n, total in zip(asking.tolist(), numbers, totals, strict=True)}
 
 
-def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sheet]:
+def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[PayloadMatrix]:
     """Reports in increasing order of their ``questions``, one entry each, payloads concatenated in the same order."""
-    layout = layout_of(ById(campaign))
+    layout = layout_of(CampaignKey(campaign))
     widths = layout.width[questions]
     ends = np.cumsum(widths)
     starts = starts_of(questions)
     if len(questions) > FEW * len(starts):
         firsts, lasts = starts.tolist(), [*starts.tolist()[1:], len(questions)]
         return [
-            Sheet(
+            PayloadMatrix(
                 layout,
                 np.arange(first, last),
                 questions[first:last],
@@ -221,9 +221,9 @@ def lay_out(campaign: Campaign, questions: Integers, payloads: bytes) -> list[Sh
     found = []
     for kind in sorted(set(kinds.tolist())):
         places = np.flatnonzero(kinds == kind)
-        asked, chosen = questions[places], widths[places]
-        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[asked].max()))
-        found.append(Sheet(layout, places, asked, rows))
+        numbers, chosen = questions[places], widths[places]
+        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[numbers].max()))
+        found.append(PayloadMatrix(layout, places, numbers, rows))
     return found
 
 

@@ -25,7 +25,7 @@ class Arrivals:
         Those that came in a batch that a relay vouched for, less those that were then seen outside of one.
     least_batch
         The smallest such batch: devices, less the reports of an upload that hid nobody because they were known before
-        or refused. None where there was none.
+        or refused. None if there was none.
     overlap
         Reports that are in the sums twice: both of two merged stores had counted them.
     unchecked
@@ -40,7 +40,7 @@ class Arrivals:
 
     @property
     def otherwise(self) -> int:
-        """Reports, at least, that were seen outside of every vouched batch. Where it is 0 there are none."""
+        """Reports, at least, that were seen outside of every vouched batch. If it is 0 there are none."""
         return self.reports - self.vouched
 
     @property
@@ -63,7 +63,7 @@ class Tally:
     def __init__(
         self, campaign: Campaign, n: NDArray[np.int64] | None = None, counts: list[NDArray[np.int64]] | None = None
     ) -> None:
-        """Nothing counted yet, or what ``n`` and ``counts`` say."""
+        """Tally of ``n`` and ``counts``, by default of no report."""
         self.campaign = campaign
         self.n = np.zeros(len(campaign.counted), dtype=np.int64) if n is None else n
         self.counts = [np.zeros(cells(q), dtype=np.int64) for q in campaign.counted] if counts is None else counts
@@ -87,8 +87,8 @@ class Tally:
 
     def window(self, window: int) -> Tally:
         """The tally of one window of a series, as of a campaign that has no others; it shares the arrays."""
-        asked = len(self.campaign.questions)
-        its = slice(window * asked, (window + 1) * asked)
+        questions = len(self.campaign.questions)
+        its = slice(window * questions, (window + 1) * questions)
         return Tally(self.campaign.one_window, self.n[its], self.counts[its])
 
     @property

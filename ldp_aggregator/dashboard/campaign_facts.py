@@ -24,9 +24,11 @@ from ldp_aggregator.dashboard.drawing.learned_features import (
 )
 from ldp_aggregator.dashboard.drawing.precision import (
     Precision,
+    Reach,
     devices_of,
     more_devices,
     precisions,
+    reaches,
     widest,
 )
 from ldp_aggregator.dashboard.page_sources import Readings, Refused, Sources, refused_by
@@ -86,6 +88,11 @@ class Numbers:
         return precisions(self.campaign, self.devices, self.counted.pooled().n.tolist(), self.estimates)
 
     @cached_property
+    def reaches(self) -> list[Reach]:
+        """The precision of so many devices, and of more."""
+        return reaches(self.campaign, self.devices)
+
+    @cached_property
     def features(self) -> list[FeatureFigure]:
         """Those that tell most come first, nobody lying."""
         return self.features_if(0)
@@ -98,12 +105,12 @@ class Numbers:
 
     @cached_property
     def _series(self) -> tuple[QuestionSeries, ...]:
-        told = self.belief is not None or self.campaign.asks == STATISTICS
-        return shown_series(self.campaign, self.released) if told else ()
+        is_drawn = self.belief is not None or self.campaign.asks == STATISTICS
+        return shown_series(self.campaign, self.released) if is_drawn else ()
 
     def work_out(self, *, learned: bool) -> None:
         """Everything that pages show of a campaign, with all that it ``learned``, so that no page has to."""
-        for name in ("questions", "guess", *(("features", "_series") if learned else ())):
+        for name in ("questions", "guess", *(("features", "_series", "reaches") if learned else ())):
             getattr(self, name)
 
     def over_time(self, moment: datetime, feature: str | None) -> OverTime | None:
@@ -222,12 +229,12 @@ async def _measured(
             continue
         with suppress(LdpError):
             campaign = await sources.campaign(of_round.id)
-            told = await evaluation_of(sources, await numbers_of(sources, campaign, of_round))
+            evaluation = await evaluation_of(sources, await numbers_of(sources, campaign, of_round))
             is_published = model.round == of_round.id
             # A threshold that the round would move is the model's once it is published with the round's figures.
-            found = measured_of(told, as_trained=not is_published) if told else None
-            asked = json.loads(campaign.evaluation.model.to_json()) if campaign.evaluation else {}
-            if found is not None and (is_published or without_training(asked) == model.fitted):
+            found = measured_of(evaluation, as_trained=not is_published) if evaluation else None
+            evaluated = json.loads(campaign.evaluation.model.to_json()) if campaign.evaluation else {}
+            if found is not None and (is_published or without_training(evaluated) == model.fitted):
                 return found, None
             earlier = earlier or found
     return model.measured, earlier
@@ -283,13 +290,13 @@ async def _of_round(sources: Sources, numbers: Numbers) -> dict[str, Any]:
             guess = other if guess is None or (other and other.high - other.low < guess.high - guess.low) else guess
     than = "" if guess is None else f" Always guessing “{guess.name}” would be right for {percent(guess.share)}."
     says = f"As {counted(measured.devices, 'device')} told that took no part in training.{than}"
-    told = f"The model is right for {percent(measured.value)}", says
+    headline = f"The model is right for {percent(measured.value)}", says
     return {
         "is_round": True,
         "measured": measured,
         "guess": guess,
         "width": (measured.high - measured.low) / 2,
-        "told": told,
+        "told": headline,
     }
 
 

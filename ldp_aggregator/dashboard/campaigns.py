@@ -29,7 +29,7 @@ from ldp_aggregator.dashboard.drawing import learned_features as drawing
 from ldp_aggregator.dashboard.drawing.evaluations import confusion_of, drawn, figure_text
 from ldp_aggregator.dashboard.drawing.learned_features import FeatureFigure
 from ldp_aggregator.dashboard.drawing.plots import curve, legend_mark
-from ldp_aggregator.dashboard.drawing.precision import Reach, of_campaign, reaches
+from ldp_aggregator.dashboard.drawing.precision import of_campaign
 from ldp_aggregator.dashboard.overview import IN_A_TABLE, event, nodes_of, points_of
 from ldp_aggregator.dashboard.page_sources import Sources, thinned
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -118,10 +118,10 @@ async def campaign_page(
     state = await sources.store.state(visit.campaign_id)
     campaign = await sources.campaign(state.id)
     tabs = tabs_of(state, campaign)
-    shown = tab or tabs[0]
-    if problem and shown not in tabs:
-        shown = tabs[0]
-    if shown not in tabs:
+    current = tab or tabs[0]
+    if problem and current not in tabs:
+        current = tabs[0]
+    if current not in tabs:
         raise PageError(
             404,
             "No such page",
@@ -140,10 +140,10 @@ async def campaign_page(
         "facts": facts,
         "answers": _answers(facts),
         "tabs": tabs,
-        "tab": shown,
+        "tab": current,
         "trained": _number(visit.query.get("trained"), 0, 10**9),
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
-        **await _TABS[shown](visit, sources, state, campaign, numbers),
+        **await _TABS[current](visit, sources, state, campaign, numbers),
     }
     return page("campaign.html", status, problem=problem, **values, **visit.common())
 
@@ -172,7 +172,7 @@ async def _learned(
     visit: Visit, sources: Sources, _state: CampaignState, campaign: Campaign, numbers: Numbers | None
 ) -> dict[str, Any]:
     if numbers is None or campaign.asks != SCORE:
-        return await asyncio.to_thread(_figures, visit, sources, numbers)
+        return await _figures(visit, sources, numbers)
     evaluation = await evaluation_of(sources, numbers)
     return {
         "evaluation": evaluation,
@@ -183,26 +183,29 @@ async def _learned(
     }
 
 
-def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
+async def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> dict[str, Any]:
     """Classes and features: those that tell most, or the one that is asked for."""
     if numbers is None or numbers.estimates is None or not numbers.features:
         return {"features": []}
     campaign, lied = numbers.campaign, _percent(visit.query.get("lied"))
     liars = liars_of(campaign, numbers.devices, lied / 100)
     prior = drawing.class_prior(numbers.estimates, numbers.belief, liars) if numbers.belief else None
-    features = numbers.features_if(liars) if liars else numbers.features
+    features = numbers.features
+    if liars:
+        work = partial(asyncio.to_thread, numbers.features_if, liars)
+        features = await sources.latest.soon(("lied", campaign.id, lied), numbers.reports, work)
     chosen = _chosen(features, visit.query.get("feature"))
-    shown = [chosen] if chosen else features[:TOP]
-    series = numbers.over_time(sources.clock(), shown[0].title if shown else None)
+    findings = [chosen] if chosen else features[:TOP]
+    series = numbers.over_time(sources.clock(), findings[0].title if findings else None)
     return {
         "prior": prior,
         "features": features,
         "chosen": chosen,
-        "findings": shown,
-        "plots": drawing.draw((*filter(None, [prior]), *shown), campaign.label.classes),
+        "findings": findings,
+        "plots": drawing.draw((*filter(None, [prior]), *findings), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
-        "shade": partial(drawing.shade, highest=drawing.highest_cell(shown)),
-        "is_drawn": any(one.n and one.more is None for one in shown),
+        "shade": partial(drawing.shade, highest=drawing.highest_cell(findings)),
+        "is_drawn": any(one.n and one.more is None for one in findings),
         "most_rows": MOST_ROWS,
         "lied": lied,
         "liars": liars,
@@ -232,20 +235,16 @@ async def _model(
 
 
 async def _health(
-    _visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign, numbers: Numbers | None
+    _visit: Visit, sources: Sources, state: CampaignState, _campaign: Campaign, numbers: Numbers | None
 ) -> dict[str, Any]:
     readings = await asyncio.to_thread(sources.readings)
     points = points_of(state, sources)
-    more: list[Reach] = []
-    if numbers is not None:
-        work = partial(asyncio.to_thread, reaches, campaign, numbers.devices)
-        more = await sources.latest.soon(("reaches", campaign.id), numbers.devices, work)
     return {
         "refused": refused_of(state, readings, sources),
         "plot": "" if state.federated else curve(points, title="Reports against time"),
         "points": thinned(points, IN_A_TABLE),
         "since": sources.history.since,
-        "more": more,
+        "more": numbers.reaches if numbers else [],
     }
 
 

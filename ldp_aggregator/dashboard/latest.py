@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final, TypeVar
 
 PATIENCE: Final = 0.02
-"""Seconds that a page waits for newer numbers before it shows those that there are."""
+"""Seconds that a page waits for newer numbers, if the last ones took less, before it shows those that there are."""
+LATER: Final = 0.05
+"""Seconds after which longer work begins, so that it does not compete with the page that shows the last numbers."""
 MOST_KEPT: Final = 256
 """Numbers that stay in memory, those that were asked for last."""
 
@@ -19,7 +22,7 @@ class Latest:
     """The last value of each key, with the version that it is of. A newer one is worked out once for all who ask."""
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, tuple[Hashable, Any]] = {}
+        self._found: dict[Hashable, tuple[Hashable, Any, float]] = {}
         self._working: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def exact(self, key: Hashable, version: Hashable, work: Work[Value]) -> Value:
@@ -38,18 +41,21 @@ class Latest:
         only for the first. Raises what ``work`` raises.
         """
         if not self.has(key, version):
-            working = self.start(key, version, work)
-            await asyncio.wait([working], timeout=PATIENCE if key in self._found else None)
-            if working.done():
-                working.result()
+            _, _, seconds = self._found.get(key, (None, None, 0.0))
+            is_long = seconds > PATIENCE
+            working = self.start(key, version, work, LATER if is_long else 0.0)
+            if not is_long:
+                await asyncio.wait([working], timeout=PATIENCE if key in self._found else None)
+                if working.done():
+                    working.result()
         last: Value = self._last(key)
         return last
 
-    def start(self, key: Hashable, version: Hashable, work: Work[Any]) -> asyncio.Task[Any]:
+    def start(self, key: Hashable, version: Hashable, work: Work[Any], delay: float = 0.0) -> asyncio.Task[Any]:
         """Begin to work a value out, if none of this key is being worked out; a failure is told to those who wait."""
         working = self._working.get(key)
         if working is None:
-            working = self._working[key] = asyncio.create_task(self._work(key, version, work))
+            working = self._working[key] = asyncio.create_task(self._work(key, version, work, delay))
             working.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return working
 
@@ -61,13 +67,15 @@ class Latest:
         self._found[key] = found = self._found.pop(key)  # At the end: the one that goes last.
         return found[1]
 
-    async def _work(self, key: Hashable, version: Hashable, work: Work[Value]) -> Value:
+    async def _work(self, key: Hashable, version: Hashable, work: Work[Value], delay: float) -> Value:
         try:
+            await asyncio.sleep(delay)
+            begun = time.perf_counter()
             value = await work()
         finally:
             del self._working[key]
         self._found.pop(key, None)
-        self._found[key] = version, value
+        self._found[key] = version, value, time.perf_counter() - begun
         while len(self._found) > MOST_KEPT:
             del self._found[next(iter(self._found))]
         return value

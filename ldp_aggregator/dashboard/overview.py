@@ -278,8 +278,8 @@ async def nodes_of(sources: Sources, state: CampaignState) -> Nodes:
         if error.code != "not-installed":
             raise
         seen, warning = {}, None
-    kept = {member.node: member for member in shares.members}
-    nodes = [Node(name, kept.get(name), releases, seen.get(name)) for name, releases in shares.releases]
+    members = {member.node: member for member in shares.members}
+    nodes = [Node(name, members.get(name), releases, seen.get(name)) for name, releases in shares.releases]
     return Nodes(campaign, nodes, warning)
 
 
@@ -293,7 +293,7 @@ async def post_token(visit: Visit, sources: Sources) -> web.Response:
         text, token = make_token(name, scope, sources.clock())
     except ValueError as error:
         return await get_tokens(visit, sources, problem=f"{error}.", status=400, name=name)
-    if any(known.name == name for known in await sources.store.tokens()):
+    if any(existing.name == name for existing in await sources.store.tokens()):
         problem = f"There is a token of the name {name} already; a name is used once."
         return await get_tokens(visit, sources, problem=problem, status=409, name=name)
     async with recorded(sources.store, visit.actor, "create token", detail=f"{scope} {name}"):

@@ -70,13 +70,13 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
     """A page for people, without token or counts, but whether answers are taken; drawn once per state, off the loop."""
     state = await sources.store.state(visit.campaign_id)
     status = state.status(sources.clock())
-    key, kept = (state.id, status, state.federated), sources.public_pages
-    drawing = kept.get(key)
+    key, pages = (state.id, status, state.federated), sources.public_pages
+    drawing = pages.get(key)
     if drawing is None:
-        drawing = kept[key] = asyncio.create_task(_drawn(state, status, sources))
-        drawing.add_done_callback(lambda done: kept.pop(key, None) if done.cancelled() or done.exception() else None)
-        if len(kept) > MOST_KEPT:
-            del kept[next(iter(kept))]
+        drawing = pages[key] = asyncio.create_task(_drawn(state, status, sources))
+        drawing.add_done_callback(lambda done: pages.pop(key, None) if done.cancelled() or done.exception() else None)
+        if len(pages) > MOST_KEPT:
+            del pages[next(iter(pages))]
     body = await asyncio.shield(drawing)  # Who hangs up leaves it to the others.
     return cacheable(visit.request, body, "text/html", "public, max-age=60")
 

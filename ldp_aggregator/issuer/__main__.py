@@ -74,8 +74,8 @@ def _tokens(text: str) -> int:
     return int(between(0, 1025)(text))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; what is wrong is one line on standard error."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, by default the process's; a failure is one line on standard error."""
     options = make_parser().parse_args(arguments)
     return run_command(PROGRAM, lambda: _issue(options), wrong=(NotInstalledError,), failed=(LdpError,))
 
@@ -93,8 +93,8 @@ def _issue(options: argparse.Namespace) -> None:
         named = dict(zip(("key", "relay_key"), map(public_key, keys), strict=False))
         for document in options.document:
             _compare(document, named | {"tokens": options.tokens})
-        told = ", ".join(f'{name} = "{key}"' for name, key in named.items())
-        say(f'issuer = {{ name = "YOUR.HOST", {told}, tokens = {options.tokens} }}')
+        lines = ", ".join(f'{name} = "{key}"' for name, key in named.items())
+        say(f'issuer = {{ name = "YOUR.HOST", {lines}, tokens = {options.tokens} }}')
         if options.people is not None:
             from ldp_aggregator.issuer.issuing import TokenIssuer
             from ldp_aggregator.issuer.service import Service, serve
@@ -109,7 +109,7 @@ def _issue(options: argparse.Namespace) -> None:
 
 
 def _compare(path: Path, served: Mapping[str, Any]) -> None:
-    """Raises LdpError where a campaign's document promises something else than is served here."""
+    """Check that a campaign's document names these keys and this number of tokens. Raises LdpError."""
     try:
         campaign = Campaign.parse(path.read_bytes())
     except OSError as error:
@@ -118,13 +118,8 @@ def _compare(path: Path, served: Mapping[str, Any]) -> None:
     if [named.get(one) for one in ("key", "relay_key")] != [served.get(one) for one in ("key", "relay_key")]:
         raise LdpError("other-key", f"{path}: the campaign's issuer has another key, or it has none")
     if named["tokens"] != served["tokens"]:
-        told = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
-        raise LdpError("other-tokens", told)
-
-
-def main() -> int:
-    """Run the program."""
-    return run()
+        text = f"{path}: the campaign promises {named['tokens']} tokens, and --tokens says {served['tokens']}"
+        raise LdpError("other-tokens", text)
 
 
 if __name__ == "__main__":

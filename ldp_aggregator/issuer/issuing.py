@@ -36,7 +36,7 @@ _BUSY_SECONDS: Final = 20.0
 
 def make_issuer_key(path: Path, beside: RSAPrivateKey | None = None) -> RSAPrivateKey:
     """A fresh key in a new file; requests to it and to the one ``beside`` can be told apart, by the last byte of their
-    ids. Raises FileExistsError where there is one, and LdpError.
+    ids. Raises FileExistsError if there is one, and LdpError.
     """
     while True:
         key = generate_private_key(EXPONENT, 8 * MODULUS_BYTES)
@@ -53,13 +53,13 @@ def make_issuer_key(path: Path, beside: RSAPrivateKey | None = None) -> RSAPriva
 
 
 def read_issuer_key(path: Path) -> RSAPrivateKey:
-    """The key in a file. Raises LdpError, also where others than its owner may read it."""
+    """The key in a file. Raises LdpError, also if others than its owner may read it."""
     try:
         mode, text = path.stat().st_mode, path.read_bytes()
     except OSError as error:
         raise LdpError("bad-key", f"the key {path} cannot be read: {error.strerror}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise LdpError("bad-key", f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
+        raise LdpError("bad-key", f"others can read the key {path}; chmod 600 it, or make a new one if it was read")
     try:
         key = load_pem_private_key(text, None)
     except (ValueError, TypeError):
@@ -82,7 +82,7 @@ def _key_id(key: RSAPrivateKey) -> bytes:
 
 
 def check_apart(key: RSAPrivateKey, relay_key: RSAPrivateKey) -> None:
-    """Raises LdpError where nobody can tell requests to these two keys apart, as where they are one."""
+    """Check that requests to these two keys can be told apart, as those to one key cannot. Raises LdpError."""
     if _key_id(key)[-1] == _key_id(relay_key)[-1]:
         raise LdpError("bad-key", "nobody can tell requests to these two keys apart; make another key for relays")
 
@@ -118,19 +118,19 @@ class TokenIssuer:
             self._make_private()
             with self._transaction() as database:
                 if any(name not in ("signed", "epochs") for (name,) in database.execute(_NAMES)):
-                    told = f"{people} is a database of another program; --people takes a file of its own"
-                    raise LdpError("bad-people", told)
+                    text = f"{people} is a database of another program; --people takes a file of its own"
+                    raise LdpError("bad-people", text)
                 for table in _TABLES:
                     database.execute(table)
                 database.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?)", (self._key_id, tokens))
-                ((kept,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
+                ((limit,),) = database.execute("SELECT tokens FROM epochs WHERE key = ?", (self._key_id,)).fetchall()
         except LdpError as error:
             if error.__cause__ is None:
                 raise
             raise LdpError(error.code, f"{people} cannot be written: {error.__cause__}") from error
-        if kept != tokens:
-            told = f"{people} was begun with {kept} tokens for each person, not {tokens}; a new key begins anew"
-            raise LdpError("other-tokens", told)
+        if limit != tokens:
+            text = f"{people} was begun with {limit} tokens for each person, not {tokens}; a new key begins anew"
+            raise LdpError("other-tokens", text)
         self._for_relays = None if relay_key is None else TokenIssuer(relay_key, people, tokens)
         self.public_keys = tuple(public_key(one) for one in (key, relay_key) if one is not None)
         if relay_key is not None:
@@ -161,17 +161,17 @@ class TokenIssuer:
 
     def _count(self, person: bytes, request: bytes) -> None:
         with self._transaction() as database:
-            known = database.execute(
+            signed = database.execute(
                 "SELECT request FROM signed WHERE key = ? AND person = ?", (self._key_id, person)
             ).fetchall()
-            if (request,) in known:
+            if (request,) in signed:
                 return
-            if len(known) >= self._tokens:
+            if len(signed) >= self._tokens:
                 raise LdpError("tokens-spent", f"this person has had {self._tokens} of {self._tokens} tokens")
             database.execute("INSERT INTO signed VALUES (?, ?, ?)", (self._key_id, person, request))
 
     def check(self) -> None:
-        """Raises LdpError where what is signed could not be kept."""
+        """Check that the count can be written. Raises LdpError."""
         with self._transaction():
             pass
 
@@ -202,8 +202,8 @@ def canonical_name(person: str) -> str:
     """The one form of a name: who logs in as Dave and as DAVE is one person. Raises LdpError for what is no name."""
     name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", person.strip()).casefold())
     if not name or len(person) > LONGEST_NAME or not name.isprintable():
-        told = f"a person's name is 1 to {LONGEST_NAME} printable characters, in UTF-8"
-        raise LdpError("malformed-person", told)
+        text = f"a person's name is 1 to {LONGEST_NAME} printable characters, in UTF-8"
+        raise LdpError("malformed-person", text)
     return name
 
 

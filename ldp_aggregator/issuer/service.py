@@ -46,7 +46,7 @@ STATUSES: Final = {
     "wrong-media-type": 415,
     "people-unavailable": 503,
 }
-"""Of the problems, by code; any other one is 500."""
+"""HTTP status of each problem by its code; any other code is a 500."""
 LIMITS: Final = Limits(header_bytes=4096, body_seconds=10.0, answer_seconds=30.0, drain_seconds=5.0)
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -107,7 +107,7 @@ class Service:
         return web.json_response({"status": "ok"})
 
     async def readiness(self, _request: web.Request) -> web.Response:
-        """What is signed could be kept."""
+        """Readiness: the file of counts takes a write."""
         await asyncio.to_thread(self._issuer.check)
         return web.json_response({"status": "ready"})
 
@@ -119,8 +119,8 @@ class Service:
         """The person whom the proxy names, in one header: of two, one may be the client's own."""
         names = request.headers.getall(self._person_header, [])
         if len(names) > 1:
-            told = f"{self._person_header} came {len(names)} times; the proxy in front has to strip what comes in"
-            raise LdpError("two-people", told)
+            text = f"{self._person_header} came {len(names)} times; the proxy in front has to strip what comes in"
+            raise LdpError("two-people", text)
         if not names or not names[0].strip():
             raise LdpError("no-person", f"the proxy in front names nobody in {self._person_header}")
         return names[0]
@@ -177,8 +177,8 @@ def _answering(handler: Handler, path: str, method: str, metrics: DoorMetrics) -
 
 def _problem(code: str, detail: str) -> web.Response:
     status = STATUSES.get(code, 500)
-    told = {"type": "about:blank", "status": status, "code": code, "detail": detail}
-    return web.json_response(told, status=status, content_type=PROBLEM_TYPE)
+    document = {"type": "about:blank", "status": status, "code": code, "detail": detail}
+    return web.json_response(document, status=status, content_type=PROBLEM_TYPE)
 
 
 async def serve(service: Service, place: tuple[str, int], operations: tuple[str, int] | None) -> None:
@@ -188,7 +188,7 @@ async def serve(service: Service, place: tuple[str, int], operations: tuple[str,
     raise_limit(LIMITS.connections)
     doors: list[tuple[Sequence[Route], tuple[str, int], str]] = [(service.routes, place, PUBLIC)]
     doors += [] if operations is None else [(service.watching, operations, "operations")]
-    runners, accepting, told = [], [], []
+    runners, accepting, addresses = [], [], []
     try:
         for routes, wanted, name in doors:
             runner = make_runner(make_app(routes, service.metrics), LIMITS)
@@ -196,11 +196,11 @@ async def serve(service: Service, place: tuple[str, int], operations: tuple[str,
             runners.append(runner)
             connections = Connections(LIMITS, service.metrics, name)
             bound = _bind(*wanted)
-            told.append(f"http://{wanted[0]}:{bound.getsockname()[1]}")
+            addresses.append(f"http://{wanted[0]}:{bound.getsockname()[1]}")
             await listen(runner, bound, connections)
             accepting.append(connections)
-        watched_at = "".join(f", watched at {one}" for one in told[1:])
-        say(f"signs at {told[0]}{REQUEST_PATH}{watched_at}")
+        watched_at = "".join(f", watched at {one}" for one in addresses[1:])
+        say(f"signs at {addresses[0]}{REQUEST_PATH}{watched_at}")
         ended = asyncio.Event()
         for one in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(one, ended.set)

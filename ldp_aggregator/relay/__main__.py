@@ -28,7 +28,7 @@ from ldp_protocols.errors import LdpError
 PROGRAM: Final = "ldp-relay"
 LOG: Final = logging.getLogger("ldp_aggregator.relay")
 AGAIN_SECONDS: Final = 1.0
-"""Before an aggregator that is not up is asked again for the campaign."""
+"""Seconds before an aggregator that is not up is asked again for the campaign."""
 AGAIN_TIMEOUT: Final = 10.0
 """Seconds that it has to answer; a stop waits for it, too."""
 
@@ -109,7 +109,7 @@ def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else _token(Path(options.token_file))
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
-    told = _Told(options.campaign_id, options.url)
+    reporter = _EventLog(options.campaign_id, options.url)
     relay = Relay(
         options.url,
         options.campaign_id,
@@ -118,14 +118,14 @@ def _relay(options: argparse.Namespace) -> int:
         publisher=options.publisher,
         sealed_lengths=options.sealed_length,
         mixing=Mixing(**said) if said else None,
-        on_event=told,
+        on_event=reporter,
     )
     relay.gathering()  # A storage that is not for it is told of now, and not to every device.
     with logged_to_standard_error("info"), ExitStack() as stack:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        together = _rule(relay, told)
+        together = _rule(relay, reporter)
         listen = partial(Gateway, relay, admission=_check(options.admission))
         gateway = stack.enter_context(_listening(listen, *options.port))
         watched = ""
@@ -140,7 +140,7 @@ def _relay(options: argparse.Namespace) -> int:
         threading.Thread(target=gateway.serve_forever, daemon=True).start()
         try:
             while together is None and not stop.wait(AGAIN_SECONDS):
-                if (together := _rule(relay, told)) is not None:
+                if (together := _rule(relay, reporter)) is not None:
                     LOG.info("the aggregator is there", extra={"campaign": options.campaign_id})
             if together is not None:
                 relay.start(first_delay=options.gather)
@@ -168,18 +168,18 @@ def _token(path: Path) -> str:
     return token
 
 
-def _rule(relay: Relay, told: _Told) -> str | None:
+def _rule(relay: Relay, reporter: _EventLog) -> str | None:
     """The rule of what leaves together; None while the aggregator is not up. Raises LdpError for none."""
     try:
         return f"reports of at least {relay.rule(timeout=AGAIN_TIMEOUT).least_batch} devices together"
     except TransportError as error:
         if error.status is not None and error.status < 500:
             raise
-        told.waiting(error.code)
+        reporter.waiting(error.code)
         return None
 
 
-class _Told:
+class _EventLog:
     """Writes into the log why nothing can be forwarded, once for each reason, and that it goes on."""
 
     def __init__(self, campaign_id: str, url: str) -> None:
@@ -188,19 +188,19 @@ class _Told:
     def waiting(self, reason: str) -> None:
         """For an aggregator that has not been reached yet."""
         if reason != self._problem:
-            told = {"campaign": self._campaign_id, "reason": f"{reason} at {self._url}"}
-            LOG.warning("waiting for the aggregator", extra=told)
+            fields = {"campaign": self._campaign_id, "reason": f"{reason} at {self._url}"}
+            LOG.warning("waiting for the aggregator", extra=fields)
         self._problem = reason
 
     def __call__(self, event: Event) -> None:
-        told = {"campaign": self._campaign_id, "reason": event.code or ""}
+        fields = {"campaign": self._campaign_id, "reason": event.code or ""}
         if event.kind in ("dropped", "quarantined"):
-            LOG.error("reports are not forwarded", extra=told)
+            LOG.error("reports are not forwarded", extra=fields)
         elif event.kind == "sent" and self._problem:
             LOG.info("forwarding again", extra={"campaign": self._campaign_id})
         elif event.kind in ("retry", "problem") and self._problem != event.code:
-            LOG.warning("nothing is forwarded", extra=told)
-        self._problem = "" if event.kind == "sent" else told["reason"]
+            LOG.warning("nothing is forwarded", extra=fields)
+        self._problem = "" if event.kind == "sent" else fields["reason"]
 
 
 def _check(name: str | None) -> Admission | None:

@@ -78,7 +78,7 @@ def sealed_report(sealed: bytes, gateway: Gateway | None, lengths: Collection[in
     a length that no device's has.
     """
     if gateway is None:
-        raise DocumentError("no-gateway", "the campaign has no gateway; its uploads come as they are")
+        raise DocumentError("no-gateway", "the campaign has no gateway; send its uploads unsealed")
     heads = [seal_header(key.key_id, aead) for key in gateway.keys for aead in key.aeads]
     if len(sealed) < LEAST_SEALED or sealed[:HEADER_BYTES] not in heads:
         raise DocumentError("malformed-sealed", "this is not sealed to the campaign's gateway")
@@ -95,8 +95,8 @@ def whole_report(upload: bytes) -> Report:
 
 @dataclass
 class Arrival:
-    """An upload whose sender waits for its being kept, in the queue of this ``name``, and why it was not. ``admitted``
-    is the key of the token that it showed, where it had to.
+    """An upload whose sender waits until it is stored in the queue ``name``, or refused. ``admitted`` is the key of its
+    token, if it needs one.
     """
 
     report: Report
@@ -107,8 +107,8 @@ class Arrival:
 
 
 class Arrivals:
-    """Has what many threads bring kept together: a transaction costs nearly the same whatever is in it. Whoever has the
-    turn keeps what has come meanwhile.
+    """Arrivals of many threads, stored in one transaction, which costs nearly the same whatever is in it: the thread
+    that has the turn stores those that have come meanwhile.
     """
 
     def __init__(self, keep: Callable[[Sequence[Arrival]], None]) -> None:
@@ -117,7 +117,7 @@ class Arrivals:
         self._turn = ForkSafeLock()
 
     def keep(self, arrival: Arrival, timeout: float) -> None:
-        """Wait until it is settled. Raises StorageError where the turn does not come in time."""
+        """Wait until it is settled. Raises StorageError if the turn does not come in time."""
         self._waiting.append(arrival)
         if not self._turn.acquire(timeout):
             # Somebody may keep it yet: it is sent again, and counted once.
@@ -164,10 +164,10 @@ class Batches(Aggregator):
         return Request("POST", self.base + path, headers, uploads, attempt, LARGEST_ANSWER, self.campaign_id)
 
     def opened(self, answer: Response) -> Response:
-        """See :meth:`Aggregator.opened`. How many of a batch the campaign took is nobody's to repair here: all of it is
-        settled. What is wrong with a whole batch is no upload's fault, and none is looked for.
+        """See :meth:`Aggregator.opened`. The whole batch is settled, however many of it the campaign took. A failure of
+        a whole batch is no upload's fault, so the batch is not split to find one.
         """
-        if answer.status == 200 and _is_told(answer):
+        if answer.status == 200 and _has_count(answer):
             return Response(200, {}, _ANSWER)
         if answer.status in RETRYABLE_STATUSES | SPLIT_STATUSES:
             return answer
@@ -175,7 +175,7 @@ class Batches(Aggregator):
         raise TransportError(code, f"the gateway answers {answer.status} ({code})", answer.status)
 
 
-def _is_told(answer: Response) -> bool:
+def _has_count(answer: Response) -> bool:
     try:
         return isinstance(json.loads(answer.body)["taken"], int)
     except (ValueError, TypeError, KeyError):

@@ -23,20 +23,20 @@ from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT
 from ldp_protocols import LdpError
 
 MOST_CONNECTIONS: Final = 64
-"""At once; the next ones take the place of who has been saying something for longest, or are told to come back."""
+"""Most connections at once; the next one takes the place of the oldest whose request is not there yet, or gets 503."""
 
 LONGEST_FAREWELL: Final = 1.0
 """Seconds for a connection that has to go."""
 
 STOP_SECONDS: Final = 5.0
-"""For requests that are being answered when the door is closed."""
+"""Seconds that requests under way have when the door is closed."""
 
 LARGEST_REQUEST_HEAD: Final = 1 << 14
 """Bytes of a request before its body."""
 
 JSON: Final = "application/json"
 ANY: Final = "*"
-"""In place of a route's method."""
+"""A route with this method answers every method."""
 
 _LONGEST_LENGTH: Final = 19
 """Digits of a Content-Length that are worth reading; the number is compared as a whole."""
@@ -53,12 +53,12 @@ class RefusedError(LdpError):
         self.headers = {**(headers or {}), **({"Retry-After": str(GATEWAY_RETRY_AFTER)} if again else {})}
 
     def document(self) -> bytes:
-        told = {"type": "about:blank", "status": self.status, "code": self.code}
-        return json.dumps(told | ({"detail": self.detail} if self.detail else {})).encode("ascii")
+        members = {"type": "about:blank", "status": self.status, "code": self.code}
+        return json.dumps(members | ({"detail": self.detail} if self.detail else {})).encode("ascii")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A request that is all there: the groups of its route's path, its headers, its body, seconds to answer it in."""
 
     groups: Sequence[str]
@@ -68,7 +68,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class Answer:
     """An answer."""
 
     status: int
@@ -84,7 +84,7 @@ class Route:
 
     method: str
     path: str
-    answer: Callable[[Asked], Told]
+    answer: Callable[[Request], Answer]
     media_type: str = ""
     longest: int = 0
     check: Callable[[Message[str, str]], None] | None = None
@@ -115,7 +115,7 @@ class Counts:
 class Door(ThreadingHTTPServer):
     """Answers from ``routes``; ``serve_forever()`` and ``shutdown()`` as in the standard library.
 
-    ``seconds`` is what a connection may take in all, whatever it sends meanwhile. Where all places are taken the oldest
+    ``seconds`` is what a connection may take in all, whatever it sends meanwhile. If all places are taken the oldest
     connection goes whose request is not there yet. What an answer raises is a :class:`RefusedError`.
     """
 
@@ -139,7 +139,7 @@ class Door(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection, where there is a place."""
+        """A thread for the connection, if there is a place."""
         if not self._places.acquire(blocking=False) and not self._make_room():
             self._turn_away(request)
             self.shutdown_request(request)
@@ -172,11 +172,11 @@ class Door(ThreadingHTTPServer):
         self._places.release()
 
     def listen_to(self, connection: Any) -> None:
-        """A request is to come."""
+        """A request is awaited on this connection."""
         self._asking[connection] = None
 
     def heard(self, connection: Any) -> None:
-        """It is there, or will never be."""
+        """The request has arrived, or never will."""
         self._asking.pop(connection, None)
 
     def finish(self) -> None:
@@ -197,7 +197,7 @@ class Door(ThreadingHTTPServer):
 
 
 class _TooLongError(OSError):
-    """A head has no end, as far as it is read."""
+    """The end of a request's head has not been read yet."""
 
 
 class _Incoming(io.RawIOBase):
@@ -267,11 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
             if body is None:
                 return
             self.server.heard(self.connection)
-            told = route.answer(Asked(groups, self.headers, body, self._left() / 2))
+            answer = route.answer(Request(groups, self.headers, body, self._left() / 2))
         except RefusedError as refusal:
             self._refuse(refusal, path)
         else:
-            self._answer(told, path)
+            self._answer(answer, path)
 
     def _route(self) -> tuple[Route, Sequence[str]]:
         found = [(route, match) for path, route in self.server.routes if (match := path.fullmatch(self.path))]
@@ -307,23 +307,24 @@ class _Handler(BaseHTTPRequestHandler):
         return body if len(body) == length else None
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no request, in words of ours; nothing of it is repeated."""
-        status, told = _NO_REQUEST.get(code, (400, "malformed-request"))
-        self._refuse(RefusedError(status, told), "none")
+        """Refuse a malformed request with a problem document; nothing of the request is repeated."""
+        status, problem = _NO_REQUEST.get(code, (400, "malformed-request"))
+        self._refuse(RefusedError(status, problem), "none")
 
     def _refuse(self, refusal: RefusedError, path: str) -> None:
         self.server.counts.refuse(refusal.code)
-        self._answer(Told(refusal.status, refusal.document(), {"Content-Type": PROBLEM_TYPE, **refusal.headers}), path)
+        headers = {"Content-Type": PROBLEM_TYPE, **refusal.headers}
+        self._answer(Answer(refusal.status, refusal.document(), headers), path)
 
-    def _answer(self, told: Told, path: str) -> None:
+    def _answer(self, answer: Answer, path: str) -> None:
         self.connection.settimeout(max(0.001, self._left()))
-        self.send_response(told.status)
-        for name, value in {"Content-Type": JSON, "Connection": "close", **told.headers}.items():
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": JSON, "Connection": "close", **answer.headers}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(told.body)))
+        self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        self.wfile.write(told.body)
-        self.server.counts.count(path, self.command or "none", told.status)
+        self.wfile.write(answer.body)
+        self.server.counts.count(path, self.command or "none", answer.status)
 
     def _left(self) -> float:
         return self._until - time.monotonic()
@@ -337,7 +338,7 @@ _NO_REQUEST: Final = {
     431: (431, "headers-too-large"),
     501: (405, "method-not-allowed"),
 }
-"""What http.server refuses by itself, by its status."""
+"""Status and code in place of each status with which http.server refuses by itself."""
 
 
 def _busy() -> bytes:

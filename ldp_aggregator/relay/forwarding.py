@@ -61,7 +61,7 @@ MODEL_AGE: Final = 60.0
 the relay asks, and nothing of when a device did."""
 
 BATCH_HEADER: Final = "LDP-Relay-Batch"
-"""Sent with an upload whose reports were mixed in a batch of at least so many devices, and with no other."""
+"""Header of an upload from a batch: the least number of devices whose reports were mixed in it."""
 
 
 class Relay:
@@ -175,7 +175,7 @@ class Relay:
         Raises TransportError, also for any other key.
         """
         if key not in self.publishers:
-            raise TransportError("no-directory", "the relay was told of another publisher, or of none", 404)
+            raise TransportError("no-directory", "the relay has another publisher, or none", 404)
         return self._fresh(f"directory {key}", lambda: self._aggregator.directory(key), timeout)
 
     def _fresh(self, name: str, fetch: Callable[[], bytes], timeout: float) -> bytes:
@@ -184,27 +184,27 @@ class Relay:
                 # Somebody else asks for it, and has no answer yet.
                 raise TransportError("timeout")
             try:
-                known, at = self._handed.get(name, (None, 0.0))
+                answer, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
-                if known is None or now - at >= MODEL_AGE:
+                if answer is None or now - at >= MODEL_AGE:
                     try:
-                        known = fetch()
+                        answer = fetch()
                     except TransportError as error:
                         if error.status != 404:
                             raise
-                        known = error
-                    self._handed[name] = known, now
-                if isinstance(known, TransportError):
-                    raise known.with_traceback(None)
-                return known
+                        answer = error
+                    self._handed[name] = answer, now
+                if isinstance(answer, TransportError):
+                    raise answer.with_traceback(None)
+                return answer
             finally:
                 self._asking.release()
 
     def collect(self, upload: bytes, shown: str | None = None, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer ``shown``
-        is the upload's header ``Authorization``; a token that was admitted before is a success, too. Raises
+        A report whose id waits already is a success, whatever it says: as at the aggregator. With an issuer
+        ``shown`` is the upload's header ``Authorization``; a token that was admitted before is a success, too. Raises
         DocumentError (NotAdmittedError without a token) or StorageError, and what :meth:`campaign` raises; nothing of
         the upload is then kept.
         """
@@ -222,16 +222,18 @@ class Relay:
                 for report in reports:
                     name = self._queue_of(report, campaign)
                     mixer = self._mixer(name)
-                    known = fresh.get(report.id) or mixer.pool.find(transaction, report.id)
-                    known = known or mixer.outbox.find(transaction, report.id)
-                    if known is None:
+                    duplicate = fresh.get(report.id) or mixer.pool.find(transaction, report.id)
+                    duplicate = duplicate or mixer.outbox.find(transaction, report.id)
+                    if duplicate is None:
                         fresh[report.id] = report
                         queues.setdefault(name, []).append(report)
-                self._check_room(transaction, fresh.values())
-                for name, kept in queues.items():
+                count, size = self._room(transaction)
+                if len(fresh) > count or sum(map(size_of, fresh.values())) > size:
+                    raise _full()
+                for name, waiting in queues.items():
                     mixer = self._mixer(name)
                     mixer.outbox.pad(transaction, campaign.upload_bytes)
-                    mixer.pool.put(transaction, kept, _of_groups(kept, campaign), self._clock.time())
+                    mixer.pool.put(transaction, waiting, _of_groups(waiting, campaign), self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
@@ -261,7 +263,7 @@ class Relay:
                 return False
             try:
                 with self._storage.transaction(write=False) as transaction:
-                    return not any(mixer.held(transaction)[0] for mixer in self._mixers(transaction))
+                    return not any(mixer.load(transaction)[0] for mixer in self._mixers(transaction))
             except LdpError:
                 return False
 
@@ -282,7 +284,7 @@ class Relay:
             return sum(mixer.pool.gathering(transaction).devices for mixer in self._mixers(transaction))
 
     def missing(self, *, timeout: float = STORAGE_WAIT) -> int:
-        """Devices that the fullest pool still waits for, 0 where a batch is complete. Raises what :meth:`rule` does."""
+        """Devices that the fullest pool still waits for, 0 if a batch is complete. Raises what :meth:`rule` does."""
         with within(timeout):
             rule = self.rule(timeout=timeout)
             with self._storage.transaction(write=False) as transaction:
@@ -300,7 +302,7 @@ class Relay:
             return sum(mixer.outbox.delivery(transaction).queued for mixer in self._mixers(transaction))
 
     def room(self, *, timeout: float = STORAGE_WAIT) -> int:
-        """Reports that may be kept beside those that wait; 0 where their bytes are as many as may be. Raises
+        """Reports that may be kept beside those that wait; 0 if their bytes are as many as may be. Raises
         StorageError.
         """
         with within(timeout), self._storage.transaction(write=False) as transaction:
@@ -312,15 +314,10 @@ class Relay:
         """The code of the last failure to forward, None once it went well again."""
         return self._sender.problem
 
-    def _check_room(self, transaction: Transaction, fresh: Collection[Report]) -> None:
-        count, size = self._room(transaction)
-        if len(fresh) > count or sum(map(size_of, fresh)) > size:
-            raise _full()
-
     def _room(self, transaction: Transaction) -> tuple[int, int]:
-        """How many reports more may be kept, and how many bytes."""
-        held = [mixer.held(transaction) for mixer in self._mixers(transaction)]
-        count, size = sum(reports for reports, _ in held), sum(size for _, size in held)
+        """Room that is left: reports, and bytes."""
+        sizes = [mixer.load(transaction) for mixer in self._mixers(transaction)]
+        count, size = sum(reports for reports, _ in sizes), sum(size for _, size in sizes)
         return self._most[0] - count, self._most[1] - size
 
     def _keep_whole(self, arrivals: Sequence[Arrival]) -> None:
@@ -331,7 +328,7 @@ class Relay:
                 mixer, token = self._mixer(arrival.name), arrival.admitted
                 if token is not None and was_admitted(transaction, token):
                     continue
-                if any(held.find(transaction, arrival.report.id) for held in (mixer.pool, mixer.outbox)):
+                if any(queue.find(transaction, arrival.report.id) for queue in (mixer.pool, mixer.outbox)):
                     continue
                 count, size = count - 1, size - size_of(arrival.report)
                 if count < 0 or size < 0:
@@ -359,17 +356,17 @@ class Relay:
         return Mixer(name, self._storage, self._clock)
 
     def _mixers(self, transaction: Transaction) -> list[Mixer]:
-        """Those of the campaign, and of every window and every length of which something is here."""
+        """Mixers of the campaign, and of every window and every length of which something is here."""
         if has_devices(transaction):  # Their reports would be forwarded as what others brought.
             raise LdpError("bad-storage", "a device answers from this storage; a relay needs one of its own")
         return [self._mixer(name) for name in (*queue_names(transaction), self.campaign_id)]
 
     def _form(self) -> float | None:
-        """Form the batches that are due; the seconds until the next one is, where that is a matter of time."""
+        """Form the batches that are due; the seconds until the next one is, if that is a matter of time."""
         rule = self.rule()
         with self._storage.transaction(write=False) as transaction:
             mixers = self._mixers(transaction)
-            done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.held(transaction))]
+            done = [mixer for mixer in mixers if is_whole(mixer.name) and not any(mixer.load(transaction))]
         for mixer in done:
             with self._storage.transaction(write=True) as transaction:
                 mixer.forget(transaction)
@@ -377,7 +374,7 @@ class Relay:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _vouch(self, name: str, ids: Collection[bytes]) -> Mapping[str, str]:
-        """The token, and how many devices what has these ids was mixed with."""
+        """Headers with the token, and with the number of devices that the reports of these ids were mixed with."""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         with self._storage.transaction(write=False) as transaction:
             vouched = self._mixer(name).vouched(transaction, ids)
@@ -438,14 +435,14 @@ def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
             yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
 
 
-def _answer(campaign: Campaign, upload: bytes, reports: Sequence[Report], shown: str | None) -> Arrival:
+def _answer(campaign: Campaign, upload: bytes, reports: Sequence[Report], authorization: str | None) -> Arrival:
     """An answer with its token, as it is queued. Raises DocumentError for what is none of one device."""
     if len(upload) != campaign.upload_bytes:
         raise DocumentError("wrong-length", f"an upload to this campaign has {campaign.upload_bytes} bytes")
     windows = {report.question // len(campaign.questions) for report in reports}
     if len(windows) != 1 or max(_of_groups(reports, campaign)) > 1:
         raise DocumentError("too-many-reports", "a token is of one answer: one report to each group, of one window")
-    key, token = admitted_answer(campaign, shown, [report.id for report in reports])
+    key, token = admitted_answer(campaign, authorization, [report.id for report in reports])
     return Arrival(whole_report(token + upload), shown_name(windows.pop()), key)
 
 

@@ -12,7 +12,7 @@ from email.message import Message
 from functools import partial
 from typing import Any, Final
 
-from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Asked, Counts, Door, RefusedError, Route, Told
+from ldp_aggregator.relay.door import ANY, MOST_CONNECTIONS, Answer, Counts, Door, RefusedError, Request, Route
 from ldp_aggregator.relay.forwarding import Relay
 from ldp_aggregator.relay.people import NotAdmittedError
 from ldp_client.errors import TransportError
@@ -23,12 +23,12 @@ from ldp_protocols.tokens import RELAY_HEADER
 from ldp_protocols.wire import MEDIA_TYPE
 
 SEALED_PATH: Final = "/ohttp"
-"""Where sealed uploads are taken."""
+"""Path that takes sealed uploads."""
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus' text format."""
 
 Admission = Callable[[str, Mapping[str, str]], Awaitable[bool]]
-"""Campaign id and headers of an upload to whether it is admitted; the aggregator asks the same."""
+"""Function from campaign id and headers of an upload to whether it is admitted, as the aggregator has it."""
 
 
 def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Route, ...]:
@@ -41,9 +41,9 @@ def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Rou
     return (
         taking(f"{path}/reports", partial(_collect, relay), media_type=MEDIA_TYPE, longest=LARGEST_UPLOAD),
         taking(SEALED_PATH, partial(_collect_sealed, relay), media_type=REQUEST_TYPE, longest=LONGEST_SEALED),
-        Route("GET", path, partial(_document, relay)),
-        Route("GET", f"{path}/model", partial(_model, relay)),
-        Route("GET", f"{path}/state", partial(_state, relay)),
+        Route("GET", path, partial(_fetched, lambda **timeout: relay.campaign(**timeout).document)),
+        Route("GET", f"{path}/model", partial(_fetched, relay.model, absent=("no-model",))),
+        Route("GET", f"{path}/state", partial(_fetched, relay.state)),
         Route("GET", "/v1/directories/(.*)", partial(_directory, relay)),
         Route(ANY, "/v1/campaigns/.*", _unknown),
     )
@@ -52,7 +52,7 @@ def device_routes(relay: Relay, admission: Admission | None = None) -> tuple[Rou
 def watching_routes(relay: Relay, counts: Counts) -> tuple[Route, ...]:
     """The routes for who watches it; ``counts`` are those of the door for devices."""
     return (
-        Route("GET", "/healthz", lambda _: Told(200, b'{"status": "ok"}')),
+        Route("GET", "/healthz", lambda _: Answer(200, b'{"status": "ok"}')),
         Route("GET", "/readyz", partial(_readiness, relay)),
         Route("GET", "/metrics", partial(_metrics, relay, counts)),
     )
@@ -89,17 +89,18 @@ async def _ask(admission: Admission, campaign_id: str, headers: Any) -> bool:
     return await admission(campaign_id, headers)
 
 
-def _collect(relay: Relay, asked: Asked) -> Told:
-    refused = _kept(partial(relay.collect, asked.body, asked.headers.get("Authorization"), timeout=asked.patience))
-    return Told(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
+def _collect(relay: Relay, request: Request) -> Answer:
+    authorization = request.headers.get("Authorization")
+    refused = _store(partial(relay.collect, request.body, authorization, timeout=request.patience))
+    return Answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"))
 
 
-def _collect_sealed(relay: Relay, asked: Asked) -> Told:
-    _kept(partial(relay.collect_sealed, asked.body, asked.headers.get(RELAY_HEADER), timeout=asked.patience))
-    return Told(202)
+def _collect_sealed(relay: Relay, request: Request) -> Answer:
+    _store(partial(relay.collect_sealed, request.body, request.headers.get(RELAY_HEADER), timeout=request.patience))
+    return Answer(202)
 
 
-def _kept(keep: Callable[[], Any]) -> Any:
+def _store(keep: Callable[[], Any]) -> Any:
     try:
         return keep()
     except NotAdmittedError as error:
@@ -110,29 +111,17 @@ def _kept(keep: Callable[[], Any]) -> Any:
         raise RefusedError(503, error.code, again=True) from None
 
 
-def _document(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.campaign(timeout=asked.patience).document))
+def _directory(relay: Relay, request: Request) -> Answer:
+    (key,) = request.groups
+    return _fetched(partial(relay.directory, key), request, absent=None)
 
 
-def _model(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.model(timeout=asked.patience), absent=("no-model",)))
-
-
-def _state(relay: Relay, asked: Asked) -> Told:
-    return Told(200, _handed(lambda: relay.state(timeout=asked.patience)))
-
-
-def _directory(relay: Relay, asked: Asked) -> Told:
-    (key,) = asked.groups
-    return Told(200, _handed(lambda: relay.directory(key, timeout=asked.patience), absent=None))
-
-
-def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> bytes:
-    """What the aggregator has; of some things it is an answer that it has none: ``absent`` are the codes that say so,
-    None where every 404 does.
+def _fetched(fetch: Callable[..., bytes], request: Request, absent: Sequence[str] | None = ()) -> Answer:
+    """A document of the aggregator. ``absent`` are the codes that mean it has none, None if every 404 does: the device
+    gets a 404; any other failure is a 503.
     """
     try:
-        return fetch()
+        return Answer(200, fetch(timeout=request.patience))
     except LdpError as error:
         is_absent = isinstance(error, TransportError) and error.status == 404
         if error.code in absent if absent is not None else is_absent:
@@ -140,24 +129,24 @@ def _handed(fetch: Callable[[], bytes], absent: Sequence[str] | None = ()) -> by
         raise RefusedError(503, error.code, again=True) from None
 
 
-def _unknown(_: Asked) -> Told:
+def _unknown(_: Request) -> Answer:
     raise RefusedError(404, "unknown-campaign", "this relay is another campaign's")
 
 
-def _readiness(relay: Relay, asked: Asked) -> Told:
-    """It has the campaign, and can keep what comes."""
+def _readiness(relay: Relay, request: Request) -> Answer:
+    """Readiness: the relay has the campaign and room for reports."""
     try:
-        relay.campaign(timeout=asked.patience)
-        if relay.room(timeout=asked.patience) > 0:
-            return Told(200, b'{"status": "ready"}')
+        relay.campaign(timeout=request.patience)
+        if relay.room(timeout=request.patience) > 0:
+            return Answer(200, b'{"status": "ready"}')
     except LdpError as error:
         raise RefusedError(503, error.code, again=True) from None
     raise RefusedError(503, "queue-full", again=True)
 
 
-def _metrics(relay: Relay, counts: Counts, asked: Asked) -> Told:
-    lines = [*_series(relay, counts, asked.patience), ""]
-    return Told(200, "\n".join(lines).encode("ascii"), {"Content-Type": EXPOSITION})
+def _metrics(relay: Relay, counts: Counts, request: Request) -> Answer:
+    lines = [*_series(relay, counts, request.patience), ""]
+    return Answer(200, "\n".join(lines).encode("ascii"), {"Content-Type": EXPOSITION})
 
 
 def _series(relay: Relay, counts: Counts, patience: float) -> Iterator[str]:

@@ -21,9 +21,9 @@ from ldp_protocols import LdpError, Report
 from ldp_protocols.document.crowd import Crowd
 
 GATHERING: Final = "gathering/"
-"""Keys of what waits."""
+"""Prefix of the keys of waiting reports."""
 EXPIRED: Final = "expired/"
-"""Keys of how many were thrown away."""
+"""Prefix of the keys of expired uploads' counts."""
 _DAY: Final = 86400.0
 
 
@@ -54,7 +54,7 @@ class Mixing:
             raise LdpError("bad-batch", "longest_wait must be at least 0 seconds, or None")
 
     def for_crowd(self, crowd: Crowd | None) -> Mixing:
-        """The same for a campaign with a crowd, of whole batches alone. Raises LdpError where fewer could leave."""
+        """The rule for a campaign with a crowd, of whole batches alone. Raises LdpError if fewer could leave."""
         if crowd is None:
             return self
         if self.longest_wait is not None:
@@ -191,12 +191,12 @@ class Mixer:
         return self._clock.time() >= waiting.since + mixing.expires
 
     def expired(self, transaction: Transaction) -> int:
-        """Count what was thrown away."""
+        """Number of reports that were thrown away because their batch did not fill in time."""
         stored = transaction.get(self._expired)
         return 0 if stored is None else int(unpack(self._expired, stored))
 
     def vouched(self, transaction: Transaction, ids: Collection[bytes]) -> int:
-        """The number of devices that what has these ids was mixed with, 0 where nobody says.
+        """The number of devices that what has these ids was mixed with, 0 if nobody says.
 
         Another process may have gone on to its next batch: what is said is about these very ones, or not said.
         """
@@ -204,14 +204,14 @@ class Mixer:
         vouched: int = 0 if stored is None else unpack(self._batch, stored)
         return vouched if vouched and all(self.outbox.find(transaction, identifier) for identifier in ids) else 0
 
-    def held(self, transaction: Transaction) -> tuple[int, int]:
-        """Count what is kept, and its bytes."""
+    def load(self, transaction: Transaction) -> tuple[int, int]:
+        """Reports in the pool and the outbox: their number and their bytes."""
         waiting, leaving = self.pool.gathering(transaction), self.outbox.delivery(transaction)
         return sum(waiting.reports) + leaving.queued, waiting.size + leaving.queued_bytes
 
     def forget(self, transaction: Transaction) -> None:
         """Keep nothing further of what is empty: anybody may send sealed uploads of any length."""
-        if not any(self.held(transaction)):
+        if not any(self.load(transaction)):
             for key in (self._batch, f"delivery/{self.outbox.place.campaign_id}"):
                 transaction.delete(key)
 

@@ -26,7 +26,7 @@ from ldp_protocols.tokens import (
 )
 
 _ADMITTED: Final = "admitted/"
-"""Keys of what was shown: the nonce, and nothing of what came with it, or when."""
+"""Prefix of the keys of used tokens: the nonce alone, without the upload or a time."""
 _NONCE: Final = slice(2, 34)
 
 
@@ -34,14 +34,14 @@ class NotAdmittedError(DocumentError):
     """An upload shows no token that the campaign's issuer signed."""
 
 
-def admitted_sealed(campaign: Campaign, shown: str | None) -> str | None:
-    """The key under which the token beside a sealed upload is remembered, None where the issuer signs nothing for
+def admitted_sealed(campaign: Campaign, authorization: str | None) -> str | None:
+    """The key under which the token beside a sealed upload is remembered, None if the issuer signs nothing for
     relays. Raises NotAdmittedError.
     """
     issuer = None if campaign.issuer is None else campaign.issuer.for_relays
     if issuer is None:
         return None
-    token = read_credentials(shown or "")
+    token = read_credentials(authorization or "")
     if token is None:
         raise NotAdmittedError("missing-relay-token", f"a sealed upload shows this relay a token in {RELAY_HEADER}")
     if not _is_signed(issuer, relay_input(campaign, token[_NONCE]), token):
@@ -49,9 +49,9 @@ def admitted_sealed(campaign: Campaign, shown: str | None) -> str | None:
     return _ADMITTED + token[_NONCE].hex()
 
 
-def admitted_answer(campaign: Campaign, shown: str | None, ids: Iterable[bytes]) -> tuple[str, bytes]:
+def admitted_answer(campaign: Campaign, authorization: str | None, ids: Iterable[bytes]) -> tuple[str, bytes]:
     """The key under which the token of an answer in the clear is remembered, and the token. Raises NotAdmittedError."""
-    token = read_credentials(shown or "")
+    token = read_credentials(authorization or "")
     if token is None:
         raise NotAdmittedError("missing-answer-token", "an answer to this campaign shows a token of its issuer")
     if not _is_signed(issuer_of(campaign), token_input(campaign, ids), token):

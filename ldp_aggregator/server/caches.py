@@ -28,11 +28,11 @@ from ldp_protocols import Campaign
 from ldp_protocols.campaign import document_id
 
 DOCUMENT_BYTES: Final = 32 << 20
-"""Documents in memory: as many as fit, whoever asks for however many campaigns."""
+"""Bytes of the documents in memory."""
 PARSED_BYTES: Final = 4 << 20
-"""Documents whose campaigns are in memory, parsed, which takes several times as much."""
+"""Bytes of the documents whose campaigns are in memory, parsed, which takes several times as much."""
 KEPT_SECONDS: Final = 2.0
-"""At most so long it takes until a process notices that a campaign was closed, or deleted."""
+"""Seconds until a process notices at most that a campaign was closed or deleted."""
 MOST_STANDINGS: Final = 1024
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
@@ -46,22 +46,22 @@ class SizedCache(Generic[Value]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._size = 0
-        self._kept: dict[str, tuple[Value, int]] = {}
+        self._entries: dict[str, tuple[Value, int]] = {}
 
     def get(self, key: str) -> Value | None:
-        if key not in self._kept:
+        if key not in self._entries:
             return None
-        self._kept[key] = found = self._kept.pop(key)  # At the end: the one that goes last.
+        self._entries[key] = found = self._entries.pop(key)  # At the end: the one that goes last.
         return found[0]
 
     def forget(self, key: str) -> None:
-        self._size -= self._kept.pop(key, (None, 0))[1]
+        self._size -= self._entries.pop(key, (None, 0))[1]
 
     def put(self, key: str, value: Value, size: int) -> None:
-        self._size += size - self._kept.pop(key, (None, 0))[1]
-        self._kept[key] = value, size
-        while self._size > self._most and len(self._kept) > 1:
-            self._size -= self._kept.pop(next(iter(self._kept)))[1]
+        self._size += size - self._entries.pop(key, (None, 0))[1]
+        self._entries[key] = value, size
+        while self._size > self._most and len(self._entries) > 1:
+            self._size -= self._entries.pop(next(iter(self._entries)))[1]
 
 
 class CampaignCache:
@@ -111,12 +111,12 @@ class CampaignCache:
         self._parsed.forget(campaign_id)
 
     async def _confirm(self, campaign_id: str) -> None:
-        """See to it that what was deleted is not served. Where the store cannot say it, what is kept is."""
+        """Forget a campaign that was deleted. If the store cannot say, the cached one is served."""
         with contextlib.suppress(StoreError):
             await self.standing(campaign_id)
 
     async def document(self, campaign_id: str) -> bytes:
-        """The document, byte for byte. Raises StoreError, also where it is damaged."""
+        """The document, byte for byte. Raises StoreError, also if it is damaged."""
         if self._documents.get(campaign_id) is not None:
             await self._confirm(campaign_id)
         document = self._documents.get(campaign_id)
@@ -130,7 +130,7 @@ class CampaignCache:
         return document
 
     async def get(self, campaign_id: str) -> Campaign:
-        """Raises what :meth:`document` raises."""
+        """The campaign, parsed. Raises what :meth:`document` raises."""
         if self._parsed.get(campaign_id) is not None:
             await self._confirm(campaign_id)
         campaign = self._parsed.get(campaign_id)
@@ -152,7 +152,7 @@ class CampaignCache:
         self._parsed.put(campaign_id, campaign, len(document))
         return campaign
 
-    def known(self, campaign_id: str) -> Campaign | None:
+    def cached(self, campaign_id: str) -> Campaign | None:
         """A campaign that was asked for before, where it is still kept."""
         return self._parsed.get(campaign_id)
 
@@ -167,7 +167,7 @@ MOST_MODELS: Final = 64
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Entry:
     """A model, and of which shares it is. The lock lets one reader derive it while the others wait."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -180,24 +180,24 @@ class FederatedModels:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[str, _Kept] = {}
+        self._models: dict[str, _Entry] = {}
 
     async def body(self, campaign: Campaign) -> bytes:
         """The model document of the shares there are now."""
         digests = await self._store.share_digests(campaign.id)
-        kept = self._kept.get(campaign.id)
-        if kept is None:
-            if len(self._kept) >= MOST_MODELS:
-                del self._kept[next(iter(self._kept))]
-            kept = self._kept[campaign.id] = _Kept()
-        if kept.of == digests:
-            return kept.body
-        async with kept.lock:
-            if kept.of != digests:
-                await self._derive(campaign, kept)
-            return kept.body
+        entry = self._models.get(campaign.id)
+        if entry is None:
+            if len(self._models) >= MOST_MODELS:
+                del self._models[next(iter(self._models))]
+            entry = self._models[campaign.id] = _Entry()
+        if entry.of == digests:
+            return entry.body
+        async with entry.lock:
+            if entry.of != digests:
+                await self._derive(campaign, entry)
+            return entry.body
 
-    async def _derive(self, campaign: Campaign, kept: _Kept) -> None:
+    async def _derive(self, campaign: Campaign, entry: _Entry) -> None:
         shares = await self._store.shares(campaign.id)
         members = () if shares is None else shares.members
         groups = (campaign.federation and campaign.federation.groups) or 1
@@ -205,7 +205,7 @@ class FederatedModels:
             wanted = f"the {groups} that its groups need" if groups > 1 else "any"
             raise ProblemError("no-model", f"{len(members)} nodes have sent their shares, before {wanted}")
         body = await asyncio.to_thread(derive_model, campaign, shares)
-        kept.of, kept.body = _digests(shares), body.encode()
+        entry.of, entry.body = _digests(shares), body.encode()
 
 
 def _digests(shares: Shares) -> ShareDigests:

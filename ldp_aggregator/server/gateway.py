@@ -54,7 +54,7 @@ hand it to a thread costs as much as a part of that. Longer ones wait their turn
 ANSWER_BYTES: Final = 2048
 """Zeros fill every answer up to so many bytes: a relay does not see whether a report was refused."""
 ANSWER_SECONDS: Final = 0.1
-"""Nor when: an answer leaves a multiple of so many seconds after its request."""
+"""An answer leaves a multiple of so many seconds after its request: its time says nothing of the outcome."""
 
 _ALL_COUNTED: Final = encode_response(
     BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES
@@ -63,7 +63,7 @@ _ALL_COUNTED: Final = encode_response(
 _MOST_REJECTED: Final = 25
 """Reports that an answer has room to name: only a client that is broken sends one that no device can have sent."""
 _PATH: Final = re.compile(r"(?:/[!-~]*)?/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
-"""Behind whatever path a proxy serves this server under."""
+"""Path of an upload inside, after any prefix that a proxy serves this server under."""
 
 
 class Opened:
@@ -100,7 +100,7 @@ class Inside:
             raise ProblemError("method-not-allowed", headers={"Allow": "POST"})
         headers = CIMultiDict([(name, _text(value)) for name, value in request.headers])
         if "Expect" in headers:  # RFC 9458, section 5.1
-            raise ProblemError("malformed-request", "what is sealed cannot wait to be asked for: leave Expect out")
+            raise ProblemError("malformed-request", "a sealed request has no header Expect")
         if "Content-Encoding" in headers:
             raise ProblemError("compressed-body")
         if headers.get("Content-Type") != MEDIA_TYPE:
@@ -120,11 +120,11 @@ class SealedUpload:
     device's eyes only (RFC 9458, section 5.2).
     """
 
-    __slots__ = ("_answer", "_asking", "_intake", "_opened", "body", "campaign_id", "shown", "since", "terms")
+    __slots__ = ("_answer", "_asking", "_intake", "_opened", "authorization", "body", "bounds", "campaign_id", "since")
 
-    terms: UploadBounds
+    bounds: UploadBounds
     body: bytes
-    shown: str | None
+    authorization: str | None
 
     def __init__(self, opened: Opened, intake: Intake, answer: Callable[[bytes], object]) -> None:
         self._opened, self._intake, self._answer = opened, intake, answer
@@ -136,16 +136,16 @@ class SealedUpload:
         """Queue it; where somebody has to be asked whether it is welcome, once that is known."""
         try:
             upload = Inside.of(self._opened.request)
-            self.campaign_id, self.body, self.shown = (
+            self.campaign_id, self.body, self.authorization = (
                 upload.campaign_id,
                 upload.body,
                 upload.headers.get("Authorization"),
             )
-            terms = self._intake.known_terms(self.campaign_id, claims=self.shown is not None)
-            if terms is None:
+            bounds = self._intake.cached_bounds(self.campaign_id, claims=self.authorization is not None)
+            if bounds is None:
                 self._asking = asyncio.get_running_loop().create_task(self._ask(upload.headers))
             else:
-                self._take(terms)
+                self._take(bounds)
         except Exception as error:  # Whatever it is, the client gets a document.
             self.refuse(as_problem(error, self._intake.metrics))
 
@@ -158,8 +158,8 @@ class SealedUpload:
         if body is ALL_COUNTED:
             self._tell(_ALL_COUNTED)
         else:
-            shown = outcome.rejected[:_MOST_REJECTED]
-            answer = BinaryResponse(200, (("content-type", JSON),), answer_to(Outcome(rejected=shown)))
+            rejected = outcome.rejected[:_MOST_REJECTED]
+            answer = BinaryResponse(200, (("content-type", JSON),), answer_to(Outcome(rejected=rejected)))
             self._tell(encode_response(answer, multiple=ANSWER_BYTES))
 
     def refuse(self, problem: ProblemError) -> None:
@@ -181,13 +181,13 @@ class SealedUpload:
 
     async def _ask(self, headers: CIMultiDict[str]) -> None:
         try:
-            self._take(await self._intake.terms(self.campaign_id, headers))
+            self._take(await self._intake.bounds(self.campaign_id, headers))
         except Exception as error:  # Likewise.
             self.refuse(as_problem(error, self._intake.metrics))
 
-    def _take(self, terms: UploadBounds) -> None:
-        self._intake.begin(terms, len(self.body))
-        self.terms = terms
+    def _take(self, bounds: UploadBounds) -> None:
+        self._intake.begin(bounds, len(self.body))
+        self.bounds = bounds
         self._intake.ingest.take(self)
 
 
@@ -199,7 +199,7 @@ class GatewayKeys:
     """
 
     def __init__(self, seeds: Sequence[bytes] = (), *, elsewhere: bool = False) -> None:
-        self._known = _private(seeds)
+        self._keys = _private(seeds)
         self._elsewhere = elsewhere
         self._thread = ThreadPoolExecutor(1, "gateway")
         self._waiting: deque[tuple[bytes, asyncio.Future[Opened]]] = deque()
@@ -207,29 +207,29 @@ class GatewayKeys:
 
     @classmethod
     def of(cls, settings: Settings) -> GatewayKeys:
-        """Raises LdpError where the setting's file holds no keys."""
+        """The keys of the settings. Raises LdpError if the file holds none."""
         keys = cls(elsewhere=settings.gateway_elsewhere)
         keys.read_again(settings)
         return keys
 
     def read_again(self, settings: Settings) -> None:
-        """Open from now on what is sealed to the file's keys alone. Raises LdpError, and changes nothing."""
+        """Replace the keys by those of the file. Raises LdpError, and changes nothing."""
         if settings.gateway_key is not None:
-            self._known = _private(read_gateway_seeds(settings.gateway_key))
+            self._keys = _private(read_gateway_seeds(settings.gateway_key))
 
     def lacks(self, keys: Collection[Gateway]) -> bool:
-        """Nobody can open what is sealed to one of these: it is not here, and not said to be at another server."""
-        held = {(gateway.key_id, gateway.public_key) for gateway, _ in self._known.values()}
-        return not self._elsewhere and any((key.key_id, key.public_key) not in held for key in keys)
+        """True if one of these keys is neither here nor said to be at another server."""
+        present = {(gateway.key_id, gateway.public_key) for gateway, _ in self._keys.values()}
+        return not self._elsewhere and any((key.key_id, key.public_key) not in present for key in keys)
 
     def check_receivable(self, campaign: Campaign) -> None:
-        """Refuse to publish what nobody could open the answers to. Raises DraftError."""
+        """Refuse a campaign whose answers nobody could open. Raises DraftError."""
         if campaign.gateway is not None and self.lacks(campaign.gateway.keys):
-            check_gateway(campaign, [gateway for gateway, _ in self._known.values()])
+            check_gateway(campaign, [gateway for gateway, _ in self._keys.values()])
 
     def check_open(self) -> None:
-        """Raises ProblemError where nothing that is sealed can be opened."""
-        if not self._known:
+        """Check that this server has a key. Raises ProblemError."""
+        if not self._keys:
             raise ProblemError("unknown-gateway-key", "this server is no gateway")
 
     def open(self, sealed: bytes) -> Opened:
@@ -237,10 +237,10 @@ class GatewayKeys:
         header, enc = sealed[:HEADER_BYTES], sealed[HEADER_BYTES : HEADER_BYTES + ENC_BYTES]
         if len(sealed) < LEAST_SEALED:
             raise ProblemError("malformed-sealed", f"a sealed request has at least {LEAST_SEALED} bytes")
-        known = self._known.get(header[0])
-        if known is None or int.from_bytes(header[1:3], "big") != X25519_HKDF_SHA256:
+        pair = self._keys.get(header[0])
+        if pair is None or int.from_bytes(header[1:3], "big") != X25519_HKDF_SHA256:
             raise ProblemError("unknown-gateway-key")
-        gateway, key = known
+        gateway, key = pair
         aead = int.from_bytes(header[5:], "big")
         if aead not in gateway.aeads or header != seal_header(gateway.key_id, aead):
             raise ProblemError("unknown-gateway-key", "the key is not used with these algorithms")
@@ -255,7 +255,7 @@ class GatewayKeys:
             return Opened(error, secrets)
 
     async def open_in_turn(self, sealed: bytes) -> Opened:
-        """The same, in the thread."""
+        """An opened request, which waits its turn in the thread."""
         opened: asyncio.Future[Opened] = asyncio.get_running_loop().create_future()
         self._waiting.append((sealed, opened))
         if self._opening is None:
@@ -263,7 +263,7 @@ class GatewayKeys:
         return await opened
 
     async def open_all(self, sealed: Sequence[bytes]) -> list[Opened | ProblemError]:
-        """The same of many. Who waits for a single one waits for a part of them."""
+        """Opened requests of a batch. A single request waits for a part of a batch at most."""
         opened: list[Opened | ProblemError] = []
         for start in range(0, len(sealed), MOST_AT_ONCE):
             opened += await self._open_some(sealed[start : start + MOST_AT_ONCE])

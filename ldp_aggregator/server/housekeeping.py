@@ -27,7 +27,7 @@ from ldp_protocols.document.directory import read_directory
 from ldp_protocols.document.gateway import Gateway
 
 DUE_SECONDS: Final = 30.0
-"""How often. Uploads are refused on time anyway; this closes what has been over for a day."""
+"""Seconds between two rounds. Uploads are refused on time anyway; a round closes what has been over for a day."""
 
 
 async def keep(
@@ -38,8 +38,8 @@ async def keep(
     gateway: GatewayKeys | None = None,
     due: asyncio.Event | None = None,
 ) -> None:
-    """Until cancelled; at once where somebody says that it is ``due``. A campaign that cannot be closed or deleted is
-    told of and keeps no other.
+    """Rounds of housekeeping until cancelled; ``due`` starts one at once. A campaign that cannot be closed or deleted
+    is logged and does not hold up the others.
     """
     due = due or asyncio.Event()
     sealed: dict[str, Gateway | None] = {}
@@ -50,15 +50,15 @@ async def keep(
                 await delete_once(store, metrics, timedelta(days=settings.keep_closed_days))
             states = await store.campaigns()
             # Every open campaign has as many ids as reports.
-            metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
+            metrics.gauges.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
             if gateway is not None:
-                metrics.told.note_missing_keys(await missing_keys(store, states, gateway, sealed))
+                metrics.gauges.note_missing_keys(await missing_keys(store, states, gateway, sealed))
             if settings is not None:
-                metrics.told.observed = await observed(store, settings)
+                metrics.gauges.observed = await observed(store, settings)
         except StoreError as error:
             _note_failure(metrics, "store error", error)
         except (OSError, ValueError) as error:
-            LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
+            LOG.error("gauges were not updated", extra={"reason": kind_of(error)})
         with suppress(TimeoutError):
             await asyncio.wait_for(due.wait(), DUE_SECONDS)
         due.clear()
@@ -77,16 +77,16 @@ async def close_once(store: Store, metrics: Metrics) -> None:
         _note_failure(metrics, "campaign not closed", failure, campaign_id)
 
 
-async def delete_once(store: Store, metrics: Metrics, kept: timedelta) -> None:
+async def delete_once(store: Store, metrics: Metrics, age: timedelta) -> None:
     """Delete the campaigns that were closed longer ago than they are kept, as this process has seen for a day: what is
     deleted by a wrong clock would not come back.
     """
     moment = await store.moment()
     for state in await store.campaigns():
-        if state.life.closed is None or not moment.is_past(state.life.closed + kept):
+        if state.life.closed is None or not moment.is_past(state.life.closed + age):
             continue
         try:
-            async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {kept.days} days"):
+            async with recorded(store, SERVER, "delete campaign", state.id, f"closed for {age.days} days"):
                 await store.delete_campaign(state.id)
         except Exception as error:
             if isinstance(error, StoreError) and error.code in ABSENT:
@@ -115,7 +115,7 @@ async def close_due(store: Store, moment: Moment) -> Closed:
     at those again that were closed in what is the future now.
 
     Uploads are refused on time anyway. One that fails keeps no other open. A clock that jumped closes nothing. Raises
-    StoreError where the campaigns cannot be listed.
+    StoreError if the campaigns cannot be listed.
     """
     closed, failed = [], {}
     for state in await store.campaigns() if moment.settled else ():
@@ -133,13 +133,13 @@ async def close_due(store: Store, moment: Moment) -> Closed:
 
 SIGNED: Final = "publish directory"
 MOST_ACTS: Final = 1000
-"""Of the log, the last so many are looked at."""
+"""Entries at the end of the log that are looked at."""
 Values = dict[tuple[str, str], float]
-"""By the name of a metric and the value of its label, "" where it has none."""
+"""Values of gauges by metric name and label value, "" if it has no label."""
 
 
 async def observed(store: Store, settings: Settings) -> Values:
-    """As of now. Raises StoreError, OSError."""
+    """Current values of the gauges in :data:`~ldp_aggregator.server.metrics.OBSERVED`. Raises StoreError, OSError."""
     acts = await store.acts(last=MOST_ACTS)
     values = await asyncio.to_thread(_on_disk, settings)
     values["ldp_damaged_campaigns", ""] = store.damaged
@@ -216,7 +216,7 @@ def _on_disk(settings: Settings) -> Values:
 
 
 def _end_of(certificate: Path) -> float:
-    """When a certificate ends; one that cannot be read ended long ago, since a server that starts anew has none."""
+    """End of a certificate as a timestamp; 0 for one that cannot be read, since a restarted server would not serve."""
     try:
         return end_of(certificate).timestamp()
     except (OSError, ValueError) as error:

@@ -40,7 +40,7 @@ class Secrets(NamedTuple):
         return self._cipher.encrypt(self.nonce, message, None)
 
     def open(self, sealed: bytes) -> bytes:
-        """Raises cryptography's InvalidTag."""
+        """The opened message. Raises cryptography's InvalidTag."""
         return self._cipher.decrypt(self.nonce, sealed, None)
 
     def export(self, context: bytes, length: int) -> bytes:
@@ -48,7 +48,7 @@ class Secrets(NamedTuple):
         return _expand(self.exporter, _suite(self.aead), b"sec", context, length)
 
     def answering(self, nonce: bytes) -> Secrets:
-        """Those of the one answer with this nonce (RFC 9458, section 4.4)."""
+        """The secrets of the one answer with this nonce (RFC 9458, section 4.4)."""
         secret = self.export(b"message/bhttp response", nonce_bytes(self.aead))
         pseudorandom = digest(self.enc + nonce, secret, "sha256")
         key = digest(pseudorandom, b"key\1", "sha256")[: len(self.key)]

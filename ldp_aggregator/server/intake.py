@@ -29,10 +29,10 @@ from ldp_aggregator.store.contract import (
 )
 
 Check = Callable[[str, Mapping[str, str]], Awaitable[bool]]
-"""Campaign id and headers of an upload to whether it is admitted. Called before the body is read."""
+"""Function from campaign id and headers of an upload to whether it is admitted; called before the body is read."""
 
 BURST_SECONDS: Final = 5.0
-"""A campaign that was quiet takes so many seconds' worth of uploads at once."""
+"""Seconds' worth of uploads that a quiet campaign takes at once."""
 MOST_KEPT: Final = 1024
 """Campaigns whose rate is kept; those that were asked for longest ago begin anew."""
 LONGEST_WAIT_SECONDS: Final = 60
@@ -49,16 +49,16 @@ class Admission:
 
     @property
     def checks(self) -> bool:
-        """An upload has to be asked about, which takes its headers and time."""
+        """True if the operator has a check, which takes an upload's headers and time."""
         return self._check is not None
 
     async def check(self, campaign_id: str, headers: Mapping[str, str]) -> None:
-        """Raises ProblemError where the operator's check does not admit an upload."""
+        """Ask the operator's check about an upload. Raises ProblemError if it is not admitted."""
         if self._check is not None and not await self._check(campaign_id, headers):
             raise ProblemError("not-admitted")
 
     def count(self, campaign_id: str) -> None:
-        """One upload more. Raises ProblemError where the campaign has had its share of this moment."""
+        """One upload more. Raises ProblemError if the campaign has had its uploads of this moment."""
         if self._per_second is None:
             return
         now, most = self._clock(), max(1.0, BURST_SECONDS * self._per_second)
@@ -74,7 +74,7 @@ class Admission:
 
 
 def admission_of(settings: Settings) -> Admission:
-    """Raises LdpError where the check cannot be loaded."""
+    """The admission of the settings. Raises LdpError if the check cannot be loaded."""
     return Admission(_load(settings.admission), settings.uploads_per_second)
 
 
@@ -95,18 +95,18 @@ METHOD: Final = "POST"
 PATH: Final = "/v1/campaigns/{id}/reports"
 SEALED_PATH: Final = "/v1/ohttp"
 BATCH_HEADER: Final = "LDP-Relay-Batch"
-"""With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
+"""Header by which a relay vouches for a batch: the least number of devices whose reports were mixed."""
 LARGEST_BATCH: Final = 2**53
-MOST_TERMS: Final = 1024
+MOST_BOUNDS: Final = 1024
 
 
 @dataclass(slots=True)
 class Waiting:
     """An :class:`~ldp_aggregator.server.upload_queue.Upload` of which aiohttp's handler waits for the answer."""
 
-    terms: UploadBounds
+    bounds: UploadBounds
     body: bytes
-    shown: str | None = None
+    authorization: str | None = None
     answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     since: float = field(default_factory=time.perf_counter)
 
@@ -123,33 +123,33 @@ class Intake:
     """Everything about an upload but its bytes on the wire."""
 
     def __init__(
-        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, limits: Limits, kept: CampaignCache
+        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, limits: Limits, cache: CampaignCache
     ) -> None:
-        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, kept
+        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, cache
         self._limits = limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
-        self._known: dict[str, UploadBounds] = {}
+        self._bounds_of: dict[str, UploadBounds] = {}
 
-    def known_terms(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
-        """Those of an upload of which nobody has to be asked: it shows nothing (``claims``: it does), or the token that
-        its campaign's issuer signed.
+    def cached_bounds(self, campaign_id: str, *, claims: bool) -> UploadBounds | None:
+        """Bounds of an upload that are known without a query: it has no token (``claims``: it has one), or the
+        campaign's issuer signs it. None if the store has to be asked.
         """
-        campaign = None if self._admission.checks else self._campaigns.known(campaign_id)
+        campaign = None if self._admission.checks else self._campaigns.cached(campaign_id)
         if campaign is None or campaign.privacy.crowd is not None:
             return None
         if campaign.issuer is None and (claims or not self.access.is_known_open(campaign_id)):
             return None
-        terms = self._known.get(campaign_id)
-        if terms is None or terms.campaign is not campaign:
-            if len(self._known) >= MOST_TERMS:
-                self._known.clear()
-            terms = self._known[campaign_id] = for_a_device(campaign, self._limits)
-        return terms
+        bounds = self._bounds_of.get(campaign_id)
+        if bounds is None or bounds.campaign is not campaign:
+            if len(self._bounds_of) >= MOST_BOUNDS:
+                self._bounds_of.clear()
+            bounds = self._bounds_of[campaign_id] = for_a_device(campaign, self._limits)
+        return bounds
 
-    async def terms(self, campaign_id: str, headers: Mapping[str, str], *, checked: bool = False) -> UploadBounds:
+    async def bounds(self, campaign_id: str, headers: Mapping[str, str], *, checked: bool = False) -> UploadBounds:
         """Decide what an upload with such headers may hold; ``checked``: the answer token of each report in it was.
-        Raises ProblemError where it is not welcome, StoreError.
+        Raises ProblemError if it is not welcome, StoreError.
         """
         campaign = await self._campaigns.get(campaign_id)
         crowd = campaign.privacy.crowd
@@ -180,21 +180,21 @@ class Intake:
             stranger = ProblemError("missing-token", headers=CHALLENGE)
         return for_a_device(campaign, self._limits, stranger)
 
-    def begin(self, terms: UploadBounds, length: int) -> None:
-        """Before a body of such a length is read. Raises ProblemError."""
+    def begin(self, bounds: UploadBounds, length: int) -> None:
+        """Admit a body of this length before it is read. Raises ProblemError."""
         if self.ingest.is_draining:
             raise retry_later("stopping")
-        if length > terms.bytes:
-            text = f"at most {terms.bytes} bytes are accepted, not {length}"
-            raise terms.stranger or ProblemError("body-too-large", text)
-        if not terms.is_relay:
-            self._admission.count(terms.campaign.id)
+        if length > bounds.bytes:
+            text = f"at most {bounds.bytes} bytes are accepted, not {length}"
+            raise bounds.stranger or ProblemError("body-too-large", text)
+        if not bounds.is_relay:
+            self._admission.count(bounds.campaign.id)
 
-    async def counted(self, terms: UploadBounds, body: bytes, shown: str | None) -> Outcome:
+    async def counted(self, bounds: UploadBounds, body: bytes, authorization: str | None) -> Outcome:
         """Queue an upload, with its header ``Authorization``, and wait. A caller that is cancelled cancels nothing but
         its waiting. Raises ProblemError.
         """
-        upload = Waiting(terms, body, shown)
+        upload = Waiting(bounds, body, authorization)
         self.ingest.take(upload)
         return await upload.answer
 

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 FIELDS: Final = ("campaign", "reason", "kind", "file", "address")
-"""What a message may carry beside its text; anything else is left out. ``file`` and ``address`` are ones of our own."""
+"""Fields of a log line beside its text; others are left out. ``file`` and ``address`` are the server's own."""
 
 _OURS: Final = "ldp_aggregator"
 
@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
 
 def _event(record: logging.LogRecord) -> str:
     """Say what happened. A library's message may repeat an exception's, and that what a client sent: of those only the
-    pattern is told, and nothing where it was filled in already.
+    pattern is told, and nothing if it was filled in already.
     """
     if record.name.partition(".")[0] == _OURS:
         return record.getMessage()

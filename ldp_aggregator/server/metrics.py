@@ -26,9 +26,9 @@ from ldp_aggregator.store.contract import LOG
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
-"""That are told of one by one."""
+"""Campaigns that have series of their own at most."""
 RENDER_SECONDS: Final = 0.1
-"""From one rendering to the next: it takes some milliseconds, and anybody may ask for it."""
+"""Seconds between two renderings at least: one takes some milliseconds, and anybody may ask for it."""
 UPLOAD: Final = "upload"
 """The other kind of refusal, beside :data:`REPORT`: an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -103,7 +103,7 @@ class DoorMetrics:
         return generate_latest(self.registry)
 
     async def exposition(self) -> bytes:
-        """The same, made in a thread once it is asked for, for all who ask meanwhile."""
+        """The exposition format, made in a thread, once for all who ask meanwhile."""
         if self._due is None:
             self._due = asyncio.create_task(self._render_soon())
         return await asyncio.shield(self._due)
@@ -144,8 +144,8 @@ class Metrics(DoorMetrics):
         self.group_reports = histogram("ldp_group_reports", "Reports committed together", buckets=GROUP_BUCKETS)
         self.mutations = counter("ldp_mutations", "Campaigns made and closed, models published", ["kind"])
         self.store_errors = counter("ldp_store_errors", "Failures of the store; look at any")
-        self.told = Told()
-        self.registry.register(self.told)
+        self.gauges = ReportedGauges()
+        self.registry.register(self.gauges)
 
     def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
         """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
@@ -182,11 +182,11 @@ class Metrics(DoorMetrics):
             requests={(r, m, status): int(number) for (r, m, status), number in _numbers(self.requests, "_total")},
             refusals={code: int(number) for (code,), number in _numbers(self.refusals, "_total")},
             campaigns=campaigns,
-            failing=self.told.failing(),
-            keyless=self.told.keyless(),
-            told=self.told.values(),
+            failing=self.gauges.failing(),
+            keyless=self.gauges.keyless(),
+            told=self.gauges.values(),
             version=version("ldp-bayes"),
-            started=self.told.started,
+            started=self.gauges.started,
         )
 
 
@@ -204,8 +204,8 @@ def _number(instrument: Counter | Gauge | Histogram, suffix: str = "") -> float:
     return number
 
 
-class Told(Collector):
-    """Metrics of what no request tells: what is running, what the store said last, what housekeeping has seen."""
+class ReportedGauges(Collector):
+    """Gauges that no request sets: the running version, the store's last state, the findings of housekeeping."""
 
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}
@@ -213,7 +213,7 @@ class Told(Collector):
         self._keyless: Collection[str] = ()
         self.started = time.time()
         self.observed: Mapping[tuple[str, str], float] = {}
-        """Of :data:`OBSERVED`, by name and label."""
+        """Values of the gauges of :data:`OBSERVED` by name and label."""
 
     def open_campaigns(self, ids: Mapping[str, int]) -> None:
         """Ids that are kept to tell retries apart, by campaign."""
@@ -243,22 +243,22 @@ class Told(Collector):
 
     def values(self) -> Mapping[tuple[str, str], float]:
         """Each gauge of :data:`OBSERVED` now, by name and label."""
-        told = dict(self.observed)
-        told["ldp_time_seconds", ""] = time.time()
-        told |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
-        told |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
-        told |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
-        return told
+        values = dict(self.observed)
+        values["ldp_time_seconds", ""] = time.time()
+        values |= {("ldp_campaign_ids", name): number for name, number in self._ids.items()}
+        values |= {("ldp_gateway_key_missing", name): 1 for name in self.keyless()}
+        values |= {("ldp_campaign_failing", name): 1 for name in sorted(self._failing)}
+        return values
 
     def collect(self) -> Iterator[Metric]:
         """Asked by Prometheus' library at every scrape."""
         build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
         build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
         yield build
-        told = self.values()
+        values = self.values()
         for name, (text, label) in OBSERVED.items():
             family = GaugeMetricFamily(name, text, labels=[label] if label else [])
-            for (found, value), now in told.items():
+            for (found, value), now in values.items():
                 if found == name:
                     family.add_metric([value] if label else [], now)
             yield family

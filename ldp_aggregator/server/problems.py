@@ -26,13 +26,13 @@ from ldp_protocols.errors import PAYLOAD_CODES, LdpError
 MEDIA_TYPE: Final = "application/problem+json"
 
 RETRY_SECONDS: Final = (1, 8)
-"""Retry-After is drawn from these: clients that were refused together do not come back together."""
+"""Seconds from which Retry-After is drawn: clients that were refused together do not come back together."""
 LATER_SECONDS: Final[Mapping[str, tuple[int, int]]] = {
     contract.UNAVAILABLE: RETRY_SECONDS,
     contract.UNSETTLED: (60, 600),
     contract.CLOSING: (3600, 10800),
 }
-"""The same for what the store refuses and may take another time."""
+"""Seconds for what the store refuses and may take another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "not-mixed": Kind(403, "Answers to a campaign with a crowd come in the batches of a relay, which mixes them"),
     "batch-too-small": Kind(403, "The batch is of fewer devices than the campaign's crowd has"),
     contract.UNKNOWN: Kind(404, "No campaign has this id"),
-    "no-directory": Kind(404, "Nothing that this key has signed is here"),
+    "no-directory": Kind(404, "This server has no directory of this key"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
     "not-found": Kind(404, "There is nothing at this path"),
     "method-not-allowed": Kind(405, "The path does not take this method"),
@@ -86,15 +86,15 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "missing-answer-token": Kind(
         401, "The campaign takes answers with a token of its issuer: Authorization: PrivateToken"
     ),
-    "wrong-answer-token": Kind(401, "The token that was shown is none of this answer"),
-    "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
+    "wrong-answer-token": Kind(401, "The token does not belong to this answer"),
+    "nothing-to-train": Kind(409, "The reports counted so far do not give a model"),
     "useless-model": Kind(409, "The features are not known to tell anything of the class, or not enough"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
     "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),
     "wrong-media-type": Kind(415, "The body is not of the media type this path takes"),
     "compressed-body": Kind(415, "No Content-Encoding is accepted; send the body as it is"),
-    "unmet-expectation": Kind(417, "The only expectation that is met is 100-continue"),
+    "unmet-expectation": Kind(417, "The only value of Expect that is accepted is 100-continue"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
     "unknown-host": Kind(
@@ -164,7 +164,7 @@ def refused_by_store(code: str, *, headers: Mapping[str, str] | None = None) -> 
 
 
 def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
-    """Make what a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
+    """Problem that answers a failure of any kind; the server's own failures are logged and counted."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, LdpError) and error.code == contract.UNKNOWN:
@@ -189,7 +189,7 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
+"""Headers of every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
 JSON: Final = "application/json"
 

@@ -37,18 +37,18 @@ from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.contract import LOG, kind_of
 
 OPERATIONS_SECONDS: Final = 1.0
-"""For whoever reads health or metrics while everything else has ended."""
+"""Seconds that the operations listener stays after everything else has ended."""
 
 SWITCH_SECONDS: Final = 0.0005
 """Seconds that a thread keeps the interpreter while another waits. The writer's thread gives it up at every statement
 and would wait the default of 5 ms to get it back from a busy event loop."""
 
 M_ARENA_MAX: Final = -8
-"""In glibc's malloc.h. One heap for all threads: with one for each, more is lost between what is in use."""
+"""Number of the option in glibc's malloc.h: one heap for all threads, which wastes less than one for each."""
 
 
 def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> str | None:
-    """Serve in this process; returns as :func:`serve` does. Raises OSError where a port cannot be had."""
+    """Serve in this process; returns as :func:`serve` does. Raises OSError if a port cannot be had."""
     # Whoever has it read its secrets again while it starts does not end it: it reads them anyway.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with logged_to_standard_error(settings.log_level):
@@ -79,13 +79,13 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
     stop, hurry, leaving, hung_up = (asyncio.Event() for _ in range(4))
     loop = asyncio.get_running_loop()
 
-    def told(number: int) -> None:
+    def on_signal(number: int) -> None:
         if number == signal.SIGINT or stop.is_set():
             hurry.set()
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told, number)
+        loop.add_signal_handler(number, on_signal, number)
     raise_limit(settings.connections)
     loop.add_signal_handler(signal.SIGHUP, hung_up.set)
     async with running(settings, listeners, tls=load_tls(settings), leaving=leaving, hung_up=hung_up) as ended:
@@ -178,8 +178,8 @@ async def read_again(
     hung_up: asyncio.Event,
     due: asyncio.Event,
 ) -> None:
-    """Until cancelled: whenever somebody hung up, read every secret that is in a file, and say which. One that fails
-    leaves the old one in use, and hides no other; ``due`` is set at the end.
+    """Rereading of every secret that is in a file, at each SIGHUP (``hung_up``) until cancelled. One that fails leaves
+    the old one in use and does not stop the others; ``due`` is set at the end.
     """
     while True:
         await hung_up.wait()

@@ -1,6 +1,6 @@
-"""From uploads to commits: how much an upload may hold and how it is read, a queue (its bound is
-:class:`ldp_aggregator.server.sockets.connections.Memory`), one writer that groups whatever waits while the last commit
-runs, and what every sender is told. The same for every way on which one comes.
+"""The way from uploads to commits: bounds of an upload and how it is read, a queue (bounded by
+:class:`ldp_aggregator.server.sockets.memory.Memory`), one writer that groups whatever waits while the last commit
+runs, and the answer to every sender. The same for every way on which an upload comes.
 
 There is no fixed delay: an idle server commits a single report at once, a busy one hundreds together. Every waiter
 gets its own outcome, after the commit that holds its reports is on disk.
@@ -38,7 +38,7 @@ from ldp_protocols.framing import ID_BYTES
 from ldp_protocols.wire import Block
 
 LEAST_BYTES: Final = 8 << 10
-"""Shorter uploads are read in any case, and told what is wrong with them."""
+"""Bytes of an upload that is always read, so that its refusal can name the fault."""
 ALL_COUNTED: Final = b'{"rejected": []}'
 _COUNTED: Final = Outcome(counted=1)
 
@@ -60,25 +60,25 @@ class UploadBounds:
 
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> UploadBounds:
-    """Bound what a device can have to send: an answer, or where it answers all one to each group, and nothing more."""
+    """Bounds of a device's upload: one answer, or one to each group if it answers all."""
     longest = min(max(LEAST_BYTES, campaign.longest_upload), limits.body_bytes)
     return UploadBounds(campaign, min(len(campaign.pools), limits.reports_per_upload), longest, stranger=stranger)
 
 
 def for_a_relay(campaign: Campaign, limits: Limits, batch: int | None) -> UploadBounds:
-    """With a relay's token."""
+    """Bounds of an upload with a relay's token."""
     return UploadBounds(campaign, limits.reports_per_upload, limits.body_bytes, is_relay=True, batch=batch)
 
 
 class Upload(Protocol):
     """An upload as it came, whose sender waits."""
 
-    terms: UploadBounds
+    bounds: UploadBounds
     body: bytes
-    shown: str | None
-    """Its header ``Authorization``."""
+    authorization: str | None
+    """Value of its header ``Authorization``."""
     since: float
-    """When it was asked for, on the clock of ``time.perf_counter``."""
+    """Time at which it was asked for, on the clock of ``time.perf_counter``."""
 
     def settle(self, outcome: Outcome) -> None:
         """Answer after the commit."""
@@ -89,25 +89,25 @@ class Upload(Protocol):
 
 def reports_about(upload: Upload) -> int:
     """Count the reports of an upload, or some more: no report is shorter than its id and a byte."""
-    return 1 if not upload.terms.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
+    return 1 if not upload.bounds.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
 
 
-def read_upload(terms: UploadBounds, body: bytes, shown: str | None = None) -> Submission:
-    """The strict way. Raises ProblemError."""
+def read_upload(bounds: UploadBounds, body: bytes, authorization: str | None = None) -> Submission:
+    """Submission of an upload, read strictly. Raises ProblemError."""
     try:
-        submission = Submission(terms.campaign, decode_upload(body, terms.campaign))
+        submission = Submission(bounds.campaign, decode_upload(body, bounds.campaign))
     except DocumentError as error:
         raise ProblemError(error.code, str(error)) from None
-    if terms.batch is not None:
+    if bounds.batch is not None:
         # What is known already of a batch's other uploads is seen by nobody here: each hides what it holds itself.
         # A crowd's relay admits each person once, so that the parts of a batch hide what the whole one does.
-        is_whole = terms.campaign.privacy.crowd is not None
-        submission = replace(submission, batch=terms.batch if is_whole else min(terms.batch, _crowd(submission)))
-    if submission.reports > terms.reports:
-        text = f"at most {terms.reports} are accepted, not {submission.reports}"
-        raise terms.stranger or ProblemError("too-many-reports", text)
-    if terms.campaign.issuer is not None and not terms.is_relay:
-        check_answer_token(terms.campaign, submission.blocks, shown)
+        is_whole = bounds.campaign.privacy.crowd is not None
+        submission = replace(submission, batch=bounds.batch if is_whole else min(bounds.batch, _crowd(submission)))
+    if submission.reports > bounds.reports:
+        text = f"at most {bounds.reports} are accepted, not {submission.reports}"
+        raise bounds.stranger or ProblemError("too-many-reports", text)
+    if bounds.campaign.issuer is not None and not bounds.is_relay:
+        check_answer_token(bounds.campaign, submission.blocks, authorization)
     return submission
 
 
@@ -121,7 +121,7 @@ def _crowd(submission: Submission) -> int:
 
 
 def answer_to(outcome: Outcome) -> bytes:
-    """The body of a 200: the reports that no device can have sent. Raises ProblemError where the whole upload was
+    """The body of a 200: the reports that no device can have sent. Raises ProblemError if the whole upload was
     refused.
 
     Whether an id is known, and with which answer, is the operator's to see: whoever could ask this port would learn
@@ -141,7 +141,7 @@ class Bundle:
     uploads: Sequence[Upload]
 
     def settle(self, outcome: Outcome) -> None:
-        """Tell everybody what became of his upload."""
+        """Settle every upload with its own outcome."""
         if len(self.uploads) == 1 or outcome.refused is not None:
             for upload in self.uploads:
                 upload.settle(outcome)
@@ -164,11 +164,11 @@ def bundle(group: Iterable[Upload]) -> tuple[list[Bundle], list[tuple[Upload, Pr
     alone: dict[str, list[tuple[Block, Upload]]] = {}
     for upload in group:
         try:
-            submission = read_upload(upload.terms, upload.body, upload.shown)
+            submission = read_upload(upload.bounds, upload.body, upload.authorization)
         except ProblemError as problem:
             refusals.append((upload, problem))
             continue
-        if submission.reports == 1 and not upload.terms.is_relay:
+        if submission.reports == 1 and not upload.bounds.is_relay:
             alone.setdefault(submission.campaign.id, []).append((submission.blocks[0], upload))
         else:
             bundles.append(Bundle(submission, (upload,)))
@@ -180,31 +180,29 @@ def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
     """One submission of uploads of one report each to a campaign."""
     reports.sort(key=lambda report: report[0].question)
     blocks = []
-    for question, asked in groupby((block for block, _ in reports), key=attrgetter("question")):
-        members = list(asked)
+    for question, group in groupby((block for block, _ in reports), key=attrgetter("question")):
+        members = list(group)
         payloads = b"".join([block.payloads for block in members])
         blocks.append(Block(question, b"".join([block.ids for block in members]), payloads))
     uploads = [upload for _, upload in reports]
-    return Bundle(Submission(uploads[0].terms.campaign, tuple(blocks)), uploads)
+    return Bundle(Submission(uploads[0].bounds.campaign, tuple(blocks)), uploads)
 
 
 STALE_SECONDS: Final = 30.0
-"""A store that has not written for so long hangs: the writer writes every few seconds, whether or not there are
+"""Seconds without a write after which a store hangs: the writer writes every few seconds, whether or not there are
 reports, and waits 20 seconds for another process's transaction."""
 HEARTBEAT_SECONDS: Final = 5.0
-"""A writer with nothing to commit writes this often, to know whether it could."""
+"""Seconds between two writes of an idle writer, which show that it can."""
 
 LEAST_BEAT_SECONDS: Final = 1.0
-"""Where commits fail it writes at once, and at most so often, to know whose failure that is."""
+"""Least seconds between two heartbeats that failed commits cause: they show whether the store is at fault."""
 
 LEAST_SECONDS: Final = 0.003
-"""From the start of a commit to that of the next, where several upload: a commit costs as much as some ten uploads,
-nearly whatever is in it. Whoever comes to an idle server, or sends one upload after another alone, is committed at
-once.
-"""
+"""Seconds from commit to commit while several upload: a commit costs as much as some ten uploads, whatever is in it.
+An upload to an idle server, or of a client that uploads alone, is committed at once."""
 LONGEST_SECONDS: Final = 0.01
+"""Seconds from commit to commit while fewer than :data:`ENOUGH` uploads wait."""
 ENOUGH: Final = 32
-"""The same where fewer than so many wait."""
 
 
 class Ingest:
@@ -220,12 +218,12 @@ class Ingest:
         self._wake = asyncio.Event()
         self._enough = asyncio.Event()
         self.is_draining = False
-        """Nothing new is taken."""
+        """True once nothing new is taken."""
         self._ended = False
         self._heartbeat_due = False
         self._beaten_at = 0.0
         self._wrote_at: float | None = None
-        """When the last write worked, None where it did not."""
+        """Time of the last write, None if it failed."""
 
     @property
     def is_well(self) -> bool:
@@ -240,7 +238,7 @@ class Ingest:
         return 0.0 if since is None else time.perf_counter() - since
 
     def take(self, upload: Upload) -> None:
-        """Queue an upload as it came; it is told what became of it."""
+        """Queue an upload as it came; the writer settles or refuses it."""
         if self._ended:
             upload.refuse(retry_later("stopping"))
             return
@@ -294,7 +292,7 @@ class Ingest:
         self._enough.set()
 
     async def beat(self) -> None:
-        """Write, and see whether it works."""
+        """Heartbeat: a write that shows whether the store works."""
         self._beaten_at = time.perf_counter()
         try:
             await self._store.beat()
@@ -321,7 +319,7 @@ class Ingest:
         return group
 
     async def _commit(self, group: Sequence[Upload]) -> None:
-        """One commit. Where it fails and the database is not to blame, whoever else is in the group gets another."""
+        """One commit. If it fails and the database is not to blame, whoever else is in the group gets another."""
         started = time.perf_counter()
         bundles: list[Bundle] = []
         try:
@@ -337,8 +335,8 @@ class Ingest:
             # Whether the store is at fault, or one campaign of it, the next heartbeat tells.
             self._heartbeat_due = time.perf_counter() - self._beaten_at >= LEAST_BEAT_SECONDS
             self._note_failure("commit failed", error)
-            campaigns = {upload.terms.campaign.id for upload in group}
-            self._metrics.told.note_failing(dict.fromkeys(campaigns, len(campaigns) == 1))
+            campaigns = {upload.bounds.campaign.id for upload in group}
+            self._metrics.gauges.note_failing(dict.fromkeys(campaigns, len(campaigns) == 1))
             _fail(group, UNAVAILABLE)
         except Exception as error:
             if len(group) == 1:
@@ -372,7 +370,7 @@ class Ingest:
                 for code, refused in Counter(code for _, code in outcome.rejected).items():
                     numbers[code] += refused
                     self._metrics.count_refused(members.submission.campaign.id, REPORT, code, refused)
-            self._metrics.told.note_failing(failing)
+            self._metrics.gauges.note_failing(failing)
             self._metrics.observe_commit(sum(members.submission.reports for members in bundles), seconds, numbers)
         except Exception as error:
             LOG.error("metrics failed", extra={"reason": kind_of(error)}, exc_info=error)
@@ -384,10 +382,10 @@ def _fail(group: Iterable[Upload], code: str) -> None:
 
 
 def _divided(group: Sequence[Upload]) -> list[Sequence[Upload]]:
-    """By campaign, and where there is one, in halves: what cannot be counted ends up alone."""
+    """Parts of a group by campaign, or its halves: an upload that cannot be counted ends up alone."""
     campaigns: dict[str, list[Upload]] = {}
     for upload in group:
-        campaigns.setdefault(upload.terms.campaign.id, []).append(upload)
+        campaigns.setdefault(upload.bounds.campaign.id, []).append(upload)
     if len(campaigns) > 1:
         return list(campaigns.values())
     middle = len(group) // 2

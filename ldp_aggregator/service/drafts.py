@@ -73,20 +73,22 @@ def gateway_line(gateway: Gateway) -> str:
     return f'gateway = {{ key = "{gateway.key}" }}'
 
 
-def check_gateway(campaign: Campaign, held: Collection[Gateway]) -> None:
+def check_gateway(campaign: Campaign, gateways: Collection[Gateway]) -> None:
     """Refuse what is sealed to a key that is none of those ``held`` (the newest last): its answers would be lost.
     Raises DraftError.
     """
-    known = {(one.key_id, one.public_key) for one in held}
-    if campaign.gateway is None or all((key.key_id, key.public_key) in known for key in campaign.gateway.keys):
+    keys = {(one.key_id, one.public_key) for one in gateways}
+    if campaign.gateway is None or all((key.key_id, key.public_key) in keys for key in campaign.gateway.keys):
         return
     right = (
-        f"the newest one's line is: {gateway_line(list(held)[-1])}"
-        if held
+        f"the newest one's line is: {gateway_line(list(gateways)[-1])}"
+        if gateways
         else "set gateway_key to the file that 'ldp-aggregator key create FILE --gateway' makes"
     )
     one = "one of its keys is" if campaign.gateway.later else "is"
-    problem = f"{one} none of the {len(held)} that the setting gateway_key holds here; nobody could open its answers"
+    problem = (
+        f"{one} none of the {len(gateways)} that the setting gateway_key holds here; nobody could open its answers"
+    )
     raise DraftError(
         "gateway.key",
         f"{problem}; {right}; or say that another server holds it (--elsewhere, over HTTP elsewhere=true)",
@@ -132,10 +134,10 @@ def draft_of(columns: str, label: str, title: str, epsilon: str, for_people: Map
             if name in found:
                 raise ValueError(f"the column {name} stands there twice")
             found[name] = what
-    told: dict[str, Any] = {name: text.strip() for name, text in (for_people or {}).items() if text.strip()}
-    if "keep_days" in told:
-        told["keep_days"] = _number(told["keep_days"], "keep_days")
-    return draft_from(found, label, title, _number(epsilon, "epsilon"), told)
+    texts: dict[str, Any] = {name: text.strip() for name, text in (for_people or {}).items() if text.strip()}
+    if "keep_days" in texts:
+        texts["keep_days"] = _number(texts["keep_days"], "keep_days")
+    return draft_from(found, label, title, _number(epsilon, "epsilon"), texts)
 
 
 def draft_from(

@@ -176,8 +176,8 @@ def derive_model(campaign: Campaign, shares: Shares) -> str:
     with needing_trainers():
         from ldp_aggregator.trainers.federation import FederatedState
 
-    kept = {member.node: member.share for member in shares.members}
-    state = FederatedState(campaign, kept, dict(shares.releases))
+    shares_by_node = {member.node: member.share for member in shares.members}
+    state = FederatedState(campaign, shares_by_node, dict(shares.releases))
     return state.model(salt=shares.salt).to_json()
 
 
@@ -233,8 +233,8 @@ async def trained(
 def _limit_memory(most: int) -> None:
     """Let this process take so many bytes more than it has."""
     if _HELD.exists():
-        held = int(_HELD.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (held + most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resident = int(_HELD.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (resident + most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _train(
@@ -290,8 +290,8 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
 
 def trained_on(campaign: Campaign) -> list[str]:
     """The campaigns that an evaluation round's model comes from; none where it comes from elsewhere."""
-    told = campaign.evaluation.model.training.get("campaigns") if campaign.evaluation else None
-    return [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
+    campaigns = campaign.evaluation.model.training.get("campaigns") if campaign.evaluation else None
+    return [name for name in campaigns if isinstance(name, str)] if isinstance(campaigns, list) else []
 
 
 async def draft_evaluation(

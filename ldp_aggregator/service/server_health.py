@@ -97,8 +97,8 @@ def findings(facts: ServerFacts) -> Iterator[Finding]:
     for name in facts.failing:
         yield Finding(ACT, f"{facts.named(name)} cannot be counted", "campaignfailing")
     for name in facts.keyless:
-        told = "is sealed to a gateway's key that this server does not have"
-        yield Finding(ACT, f"{facts.named(name)} {told}", "gatewaykeymissing")
+        fault = "is sealed to a gateway's key that this server does not have"
+        yield Finding(ACT, f"{facts.named(name)} {fault}", "gatewaykeymissing")
     if facts.damaged:
         what = "campaign goes on" if facts.damaged == 1 else "campaigns go on"
         yield Finding(ACT, f"{facts.damaged:,} {what} although a part of what is stored is damaged", "storedamaged")
@@ -112,5 +112,5 @@ def findings(facts: ServerFacts) -> Iterator[Finding]:
     for entry, what, end in (*ends, ("directory", "a publisher's directory", facts.directory_ends)):
         if end is not None and end - facts.now < SOON:
             left = end - facts.now
-            told = "has ended" if left <= 0 else f"ends in {many(int(left / DAY), 'day')}"
-            yield Finding(ACT if left <= 0 else WATCH, f"{what} {told}", f"{entry}ends")
+            fault = "has ended" if left <= 0 else f"ends in {many(int(left / DAY), 'day')}"
+            yield Finding(ACT if left <= 0 else WATCH, f"{what} {fault}", f"{entry}ends")

@@ -191,12 +191,12 @@ class Settings(BaseSettings):
 
 def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
     """Settings from all sources. ``flags`` that are None were not given. Raises LdpError."""
-    known = variables()
-    unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    names = variables()
+    unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)
     if unknown:
-        near = did_you_mean(unknown[0].upper(), known)
+        near = did_you_mean(unknown[0].upper(), names)
         raise setting_error(
-            f"environment variable {unknown[0]} is unknown{near}; the known ones are {', '.join(known)}"
+            f"environment variable {unknown[0]} is unknown{near}; the known ones are {', '.join(names)}"
         )
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
@@ -289,9 +289,9 @@ _WORDS: Final = {
 """Sentences for a wrong value, by the type that pydantic gives it; other types are this module's own sentences."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Name the known one that is most like an unknown one, where one is."""
-    near = get_close_matches(name, list(known), 1)
+    near = get_close_matches(name, list(candidates), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -301,7 +301,7 @@ def _plain(bound: object) -> object:
 
 def _explain(error: ValidationError) -> str:
     """Everything that is wrong, without the values: they may be secrets."""
-    told = []
+    problems = []
     for one in error.errors(include_input=False, include_url=False):
         place, kind = ".".join(map(str, one["loc"])), one["type"]
         if kind == "extra_forbidden":
@@ -310,5 +310,5 @@ def _explain(error: ValidationError) -> str:
             problem = _WORDS[kind].format(**{name: _plain(bound) for name, bound in one.get("ctx", {}).items()})
         else:
             problem = one["msg"].removeprefix("Value error, ")
-        told.append(f"setting {place}: {problem}" if place else problem)
-    return "; ".join(told)
+        problems.append(f"setting {place}: {problem}" if place else problem)
+    return "; ".join(problems)

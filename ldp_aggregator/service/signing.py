@@ -111,8 +111,8 @@ def _read(path: Path, head: str) -> tuple[bytes, ...]:
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="ascii")
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else "it is no key"
-        raise _bad_key(f"the key {path} cannot be read: {told}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no key"
+        raise _bad_key(f"the key {path} cannot be read: {reason}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
         raise _bad_key(f"others can read the key {path}; chmod 600 it, and make another if anybody may have")
     lines = text.splitlines()

@@ -150,11 +150,11 @@ def _number(value: Any) -> float | None:
 
 def guess_of(classes: Mapping[str, Mapping[str, Any]]) -> Guess | None:
     """The most frequent class among figures by class; None where they are not known."""
-    known = {name: one for name, one in classes.items() if one["value"] is not None}
-    if not known:
+    measured = {name: one for name, one in classes.items() if one["value"] is not None}
+    if not measured:
         return None
-    name = max(known, key=lambda one: known[one]["value"])
-    return Guess(name, known[name]["value"], known[name]["low"], known[name]["high"])
+    name = max(measured, key=lambda one: measured[one]["value"])
+    return Guess(name, measured[name]["value"], measured[name]["low"], measured[name]["high"])
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,9 @@ def kept_too_long(campaign: Campaign, life: Life, now: datetime, *, archived: bo
     return (days, campaign.keep_days) if days > campaign.keep_days else None
 
 
-def kept_words(kept: tuple[int, int]) -> str:
+def kept_words(overdue: tuple[int, int]) -> str:
     """The sentence on a promise that is not kept."""
-    days, promised = kept
+    days, promised = overdue
     return (
         f"It ended {counted(days, 'day')} ago, {days - promised:,} more than the {counted(promised, 'day')} after "
         "which its document promises that no single answer can be found. Seal it; if there is an archive, delete it."
@@ -310,8 +310,8 @@ def _expected(facts: Facts) -> str:
     if_independent = "" if independent is None else f"about {whole_percent(independent)} if features are independent"
     least = _at_least(facts)
     if least is not None:
-        told = f"At least {whole_percent(least[1])} right, by {least[0]} alone"
-        said = f"{told}; {if_independent}." if if_independent else f"{told}."
+        sentence = f"At least {whole_percent(least[1])} right, by {least[0]} alone"
+        said = f"{sentence}; {if_independent}." if if_independent else f"{sentence}."
     else:
         hope = f" {if_independent.capitalize()}." if if_independent else ""
         said = f"Too few answers to say how good it is.{hope}"
@@ -397,10 +397,9 @@ def clue(removed: float) -> str:
 def _clue(facts: Facts) -> str:
     if facts.top is None:
         return ""
-    _, told, removed = facts.top
-    return (
-        f"{clue(removed).capitalize()}: knowing it removes {whole_percent(removed)} of the uncertainty ({bits(told)})."
-    )
+    _, gained, removed = facts.top
+    of_all = f"{whole_percent(removed)} of the uncertainty ({bits(gained)})"
+    return f"{clue(removed).capitalize()}: knowing it removes {of_all}."
 
 
 LEARNED: Final[Sequence[Rule[Facts]]] = (

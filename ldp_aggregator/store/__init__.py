@@ -47,6 +47,6 @@ async def open_store(
 
 
 def check_driver() -> None:
-    """Raises StoreError where PostgreSQL cannot be spoken to."""
+    """Check that asyncpg is installed. Raises StoreError."""
     if find_spec("asyncpg") is None:
         raise StoreError("asyncpg is not installed; PostgreSQL needs pip install 'ldp-bayes[postgres]'")

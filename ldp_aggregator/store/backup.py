@@ -53,7 +53,7 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
 
     Nobody knows what was revoked, withdrawn or published since the copy: every token is revoked, every share dropped
     (unless ``keep_shares`` says that none was withdrawn), and models get versions above all that can have been used.
-    Raises StoreError, and leaves nothing, also where the copy is damaged.
+    Raises StoreError, and leaves nothing, also if the copy is damaged.
     """
     moment = now or utc_now()
     with _copied(source, output) as copy:
@@ -75,10 +75,10 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
     """A copy to change."""
     if not (source / FILE_NAME).exists():
         raise StoreError(f"there is no store in {source}")
-    with drafted(output) as draft:
+    with new_store(output) as new_file:
         try:
-            _copy_at_one_moment(source / FILE_NAME, draft)
-            with closing(open_connection(draft)) as copy:
+            _copy_at_one_moment(source / FILE_NAME, new_file)
+            with closing(open_connection(new_file)) as copy:
                 _check_sound(copy, source)
                 yield copy
         except database.FAILURES as error:
@@ -95,47 +95,47 @@ def _check_sound(db: sqlite3.Connection, folder: Path) -> None:
 
 
 @contextmanager
-def drafted(folder: Path) -> Iterator[Path]:
+def new_store(folder: Path) -> Iterator[Path]:
     """An empty file that becomes the store of a folder that has none, once the block is done: until then there is none,
     whatever happens. The folder is made where absent.
     """
-    draft = _make_folder(folder) / f"{FILE_NAME}.{secrets.token_hex(8)}"
-    database.make_file(draft)
+    new_file = _make_folder(folder) / f"{FILE_NAME}.{secrets.token_hex(8)}"
+    database.make_file(new_file)
     try:
-        yield draft
+        yield new_file
         target = _make_folder(folder) / FILE_NAME
-        sync_file(draft)  # VACUUM INTO need not have.
-        if database.folder_of(draft).exists():
-            database.folder_of(draft).rename(database.folder_of(target))
+        sync_file(new_file)  # VACUUM INTO need not have.
+        if database.folder_of(new_file).exists():
+            database.folder_of(new_file).rename(database.folder_of(target))
             sync_folder(folder)
-        draft.rename(target)
+        new_file.rename(target)
         sync_folder(folder)
     except OSError as error:
         raise StoreError(f"the store in {folder} cannot be written: {error}") from error
     finally:
-        for file in folder.glob(f"{draft.name}*"):  # SQLite keeps others beside it, and runs have a folder.
+        for file in folder.glob(f"{new_file.name}*"):  # SQLite keeps others beside it, and runs have a folder.
             if file.is_dir():
                 shutil.rmtree(file)
             else:
                 file.unlink()
 
 
-def _copy_at_one_moment(source: Path, draft: Path) -> None:
+def _copy_at_one_moment(source: Path, new_file: Path) -> None:
     """Database and runs. Runs never change, but may be merged away meanwhile: then everything is copied again."""
     for attempt in range(COPIES):
-        draft.unlink()
-        database.make_file(draft)
+        new_file.unlink()
+        database.make_file(new_file)
         with closing(open_connection(source, read_only=True)) as db:
             # Its pages, before a copy makes new ones of them; its rows are checked in the copy.
             damage = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if damage != "ok":
                 raise StoreError(f"the store in {source.parent} is damaged: {damage}", DAMAGED)
-            db.execute("VACUUM INTO ?", (str(draft),))
-        with closing(open_connection(draft)) as copy:
+            db.execute("VACUUM INTO ?", (str(new_file),))
+        with closing(open_connection(new_file)) as copy:
             upgrade_file(copy, keep=False)
             listed = database.listed_runs(copy)
         try:
-            copy_runs(database.folder_of(source), database.folder_of(draft), listed)
+            copy_runs(database.folder_of(source), database.folder_of(new_file), listed)
         except FileNotFoundError:
             if attempt == COPIES - 1:
                 raise
@@ -189,15 +189,15 @@ def combine_stores(
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
-    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, where answers of a
-    campaign with an issuer are or may be in both, where a node has two shares, and where a store is damaged.
+    nothing, if it cannot be told how many reports are in both unless ``assume_disjoint``, if answers of a
+    campaign with an issuer are or may be in both, if a node has two shares, and if a store is damaged.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
             raise StoreError(f"there is no store in {folder}")
     moment = now or utc_now()
-    with drafted(output) as draft, ExitStack() as opened:
-        db = SqliteConnection(opened.enter_context(closing(open_connection(draft))))
+    with new_store(output) as new_file, ExitStack() as opened:
+        db = SqliteConnection(opened.enter_context(closing(open_connection(new_file))))
         database.prepare_file(db.raw)
         sources = []
         for folder in (first, second):
@@ -301,7 +301,7 @@ async def _add_publications(
 
 
 async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence[_Source]) -> int:
-    kept: dict[str, Row] = {}
+    latest: dict[str, Row] = {}
     sent: dict[tuple[str, bytes], int] = {}
     for one in sources:
         for release in await sent_shares(one.db, one.sound):
@@ -310,14 +310,14 @@ async def _add_shares(db: SqliteConnection, made: CampaignRow, sources: Sequence
             sent[key] = min(sent.get(key, 1), release["other_rows"])
         for share in await stored_shares(one.db, one.number):
             node = sound("shares", share, made.id)["node"]
-            if node in kept and kept[node]["digest"] != share["digest"]:
+            if node in latest and latest[node]["digest"] != share["digest"]:
                 raise StoreError(
                     f"campaign {made.id}: node {node!r} has another share in each store; withdraw one of them first"
                 )
-            kept[node] = share
+            latest[node] = share
     for (node, digest), other_rows in sent.items():
         await insert_release(db, made, {"node": node, "digest": digest, "other_rows": other_rows})
-    for share in kept.values():
+    for share in latest.values():
         values = {name: share[name] for name in ("node", "received", "digest", "share")}
         await insert(db, "shares", values, (made.number, made.id))
-    return len(kept)
+    return len(latest)

@@ -26,11 +26,11 @@ def utc_now() -> datetime:
 
 
 GRACE: Final = timedelta(days=1)
-"""Between the end of a campaign and what takes it for granted: time to notice that a clock was wrong."""
+"""Time between the end of a campaign and what cannot be undone: enough to notice a wrong clock."""
 JUMP: Final = timedelta(minutes=5)
 """More than any step by which a time service corrects a clock that it keeps."""
 SETTLE: Final = timedelta(minutes=10)
-"""After a jump, until the clock is believed again; to start the server anew says that it is right."""
+"""Time after a jump until the clock is believed again; a restart of the server believes it at once."""
 
 
 _BEGINNING: Final = datetime.min.replace(tzinfo=timezone.utc)
@@ -78,7 +78,7 @@ class SteadyClock:
 
     @property
     def is_settled(self) -> bool:
-        """As of the last reading."""
+        """True if the clock was settled at its last reading."""
         return self._elapsed() >= self._settled_at
 
     def read(self, now: datetime | None = None) -> Moment:

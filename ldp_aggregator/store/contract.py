@@ -73,7 +73,7 @@ REFUSED: Final = frozenset({DELETED, NOT_CLOSED, TOO_EARLY, SEALED, OLDER})
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 STATEMENT: Final = "statement-failed"
-"""The database is there, and did not do it: another part of the same work it may do."""
+"""A statement failed in a database that answers: the rest of the work may succeed."""
 DAMAGED: Final = "damaged-store"
 """A byte that was read is not the one that was written. What it belongs to is not used; ``fsck`` tells all."""
 
@@ -106,12 +106,12 @@ def deleted_campaign(campaign_id: str, moment: datetime) -> StoreError:
 
 
 _NAMES: Final = ("sqlite_errorname", "sqlstate", "reason")
-"""Where SQLite, PostgreSQL and OpenSSL say it in a word of their own."""
+"""Attributes with the codes of SQLite's, PostgreSQL's and OpenSSL's errors."""
 _MOST_CAUSES: Final = 4
 
 
 def kind_of(error: BaseException) -> str:
-    """A failure as a log may tell it: the classes and codes of an exception and of what caused it, and nothing of their
+    """Kind of a failure for the log: the classes and codes of an exception and of what caused it, and nothing of their
     texts, which may quote what a client sent.
     """
     kinds: list[str] = []
@@ -238,7 +238,7 @@ class Counting(Protocol):
         """
 
     async def beat(self) -> None:
-        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
+        """Write, durably, and change nothing; raises StoreError if :meth:`count` would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class Standing:
     end: datetime | None = None
 
     def encode(self) -> bytes:
-        """As everybody gets it: JSON of less than 200 bytes, with the day of the end."""
+        """Public form: JSON of less than 200 bytes, with the day of the end."""
         day = {} if self.end is None else {"ends": f"{self.end.astimezone(timezone.utc):%Y-%m-%d}"}
         return json.dumps({"state": self.word, **day}).encode()
 
@@ -309,15 +309,15 @@ class CampaignState:
     reports: int
     model_version: int | None
     federated: bool = False
-    """True where it takes shares of nodes, and no reports; once it does, it always will."""
+    """True if it takes shares of nodes, and no reports; once it does, it always will."""
     shares: int = 0
     arrivals: Arrivals = field(default_factory=Arrivals)
     over_since: datetime | None = None
-    """When it was first seen to be past its end, or full."""
+    """Time at which it was first seen to be past its end, or full."""
     uploads_need: str | None = None
-    """The scope of the token that uploads have to show; None where anybody may upload."""
+    """The scope of the token that uploads have to show; None if anybody may upload."""
     damaged: bool = False
-    """It, or what was counted or published of it, cannot be believed: nothing but its id is told."""
+    """True if its row, tally or model is damaged: only its id is shown."""
 
     def status(self, now: datetime) -> str:
         """``waiting``, ``open``, ``closed`` or ``damaged``."""
@@ -326,7 +326,7 @@ class CampaignState:
         return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(Moment(now)), "closed")
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """As the admin API and ``campaign list --json`` show it."""
+        """JSON of the admin API and of ``campaign list --json``."""
         return {
             "id": self.id,
             "title": self.title,
@@ -378,7 +378,7 @@ class StoredToken:
         return self.speaks_for or self.name
 
     def is_in_use(self, now: datetime) -> bool:
-        """Neither revoked nor expired."""
+        """True if it is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
     def is_for(self, campaign_id: str | None) -> bool:
@@ -406,5 +406,5 @@ class LoggedAct:
     outcome: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``ldp-aggregator status --log --json`` shows it."""
+        """JSON of ``ldp-aggregator status --log --json``."""
         return {"number": self.number, "time": to_text(self.moment), **asdict(self.act), "outcome": self.outcome}

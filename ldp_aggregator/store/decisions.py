@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.payloads import DIGEST_BYTES, Sheet, Sums, lay_out
+from ldp_aggregator.counting.payloads import DIGEST_BYTES, PayloadMatrix, Sums, lay_out
 from ldp_aggregator.counting.tally import Arrivals
 from ldp_aggregator.mechanisms.analysis import Rows
 from ldp_aggregator.store import contract
@@ -35,13 +35,13 @@ RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 
 @dataclass(frozen=True)
 class Settlement:
-    """All that a commit adds, and the answer to every submission of the batch."""
+    """Additions of a commit, and the answer to every submission of the batch."""
 
     sums: Sums
     counted: int
     outcomes: tuple[Outcome, ...]
     vouched: int = 0
-    """Of the counted ones, those of uploads for whose batch a relay vouched."""
+    """Counted reports of uploads whose batch a relay vouched for."""
     least_batch: int | None = None
     """The smallest of these batches, less what hid nobody in its upload."""
     revealed: int = 0
@@ -54,13 +54,13 @@ class Batch:
 
     ``run`` gives for every report the position of its id among :attr:`candidates`, -1 where its payload was refused.
     ``untimely`` has the code of each report whose window is not counted now: where it is known it is a success as any
-    other, and where it is not it is not counted.
+    other, and if it is not it is not counted.
     """
 
     campaign: Campaign
     submissions: tuple[Submission, ...]
     owners: NDArray[np.int64]
-    sheets: Sequence[Sheet]
+    matrices: Sequence[PayloadMatrix]
     ids: Rows
     digests: NDArray[np.uint64]
     codes: Mapping[int, str]
@@ -90,10 +90,10 @@ class Batch:
             return np.ones(len(self.firsts), dtype=np.bool_)
         return ~np.isin(self.firsts, np.fromiter(self.untimely, dtype=np.int64, count=len(self.untimely)))
 
-    def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
-        """Positions of the first ``limit`` candidates, as they came, that are in time and not in ``known``."""
+    def earliest(self, digests: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
+        """Positions of the first ``limit`` candidates, as they came, that are in time and not in ``digests``."""
         unknown = self.timely.copy()
-        unknown[np.fromiter(known, dtype=np.int64, count=len(known))] = False
+        unknown[np.fromiter(digests, dtype=np.int64, count=len(digests))] = False
         fresh = np.flatnonzero(unknown)
         if len(fresh) <= limit:
             return fresh
@@ -101,7 +101,7 @@ class Batch:
         return np.sort(chosen)
 
     def settle(
-        self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None, bar: str | None = None
+        self, digests: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None, bar: str | None = None
     ) -> Settlement:
         """Decide every report, given the candidates (position to digest) that the store held already.
 
@@ -112,9 +112,9 @@ class Batch:
         truth = np.append(self.digests[self.firsts], np.uint64(0))
         new = np.ones(len(self.firsts) + 1, dtype=bool)
         new[-1] = False
-        if known:
-            positions = np.fromiter(known, dtype=np.int64, count=len(known))
-            truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
+        if digests:
+            positions = np.fromiter(digests, dtype=np.int64, count=len(digests))
+            truth[positions] = np.frombuffer(b"".join(digests.values()), dtype="<u8")
             new[positions] = False
         shut = np.zeros_like(new)
         if inserted is not None:
@@ -134,7 +134,7 @@ class Batch:
         outcomes = self._outcomes(counted, same & ~counted, codes)
         if bar is not None:
             outcomes = tuple(_barred(outcome, bar) for outcome in outcomes)
-        sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
+        sums = {question: added for matrix in self.matrices for question, added in matrix.sums(counted).items()}
         return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
 
     def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
@@ -202,7 +202,7 @@ def needs_time(submissions: Sequence[Submission]) -> bool:
 def gather_by_campaign(submissions: Sequence[Submission], moment: Moment | None = None) -> dict[str, Batch]:
     """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order.
 
-    ``moment`` may be None where nothing :func:`needs_time`.
+    ``moment`` may be None if nothing :func:`needs_time`.
     """
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
@@ -232,9 +232,9 @@ def gather(campaign: Campaign, submissions: Sequence[Submission], moment: Moment
     laid_out = lay_out(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
     codes: dict[int, str] = {}
     checks = np.empty(len(questions), dtype=np.uint64)
-    for sheet in laid_out:
-        codes |= sheet.refusals()
-        checks[sheet.places] = sheet.digests()
+    for matrix in laid_out:
+        codes |= matrix.refusals()
+        checks[matrix.places] = matrix.digests()
     untimely = {row: code for row, code in _untimely(campaign, questions, moment).items() if row not in codes}
     run, firsts = _runs(ids, codes, untimely)
     return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, untimely, run, firsts)
@@ -245,7 +245,7 @@ def _untimely(campaign: Campaign, questions: NDArray[np.int64], moment: Moment |
     if campaign.windows is None:
         return {}
     if moment is None:
-        raise ValueError("a campaign with windows counts what is in time; tell it the time")
+        raise ValueError("a campaign with windows needs the time of the count")
     windows, taken = questions // len(campaign.questions), campaign.windows.counted_at(moment.now)
     early, late = np.flatnonzero(windows >= taken.stop).tolist(), np.flatnonzero(windows < taken.start).tolist()
     over = {row: campaign.windows.opens(int(windows[row]) + 1) + WINDOW_GRACE for row in late}
@@ -294,7 +294,7 @@ class CampaignRow:
     max_reports: int | None
     salt: bytes | None
     over_since: datetime | None = None
-    """When it was first seen to be past its end, or full."""
+    """Time at which it was first seen to be past its end, or full."""
     overlap: int = 0
     unchecked: int = 0
     """Reports that are, and that may be, in the sums twice; see :class:`Arrivals`."""
@@ -308,7 +308,7 @@ class CampaignRow:
         return self.salt is None and self.max_reports is None
 
     def arrivals(self, reports: int, vouched: int, least_batch: int | None) -> Arrivals:
-        """Tell how the reports came, with what the parts say of it."""
+        """The arrivals, with the vouched reports and the least batch of the parts."""
         return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
 
 
@@ -349,14 +349,14 @@ def ending(row: CampaignRow, counted: int, moment: Moment) -> dict[str, datetime
 
 
 def check_reopening(row: CampaignRow) -> None:
-    """Raises StoreError where the ids are gone: what was counted could be counted again."""
+    """Check that a campaign can be reopened. Raises StoreError if its ids are gone: reports could count twice."""
     if row.life.sealed is not None:
         text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
         raise StoreError(text, contract.SEALED)
 
 
 def check_closed(row: CampaignRow) -> datetime:
-    """The time since when. Raises StoreError where devices may still answer."""
+    """Time at which a campaign was closed. Raises StoreError if devices may still answer."""
     if row.life.closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
         raise StoreError(text, contract.NOT_CLOSED)
@@ -364,7 +364,7 @@ def check_closed(row: CampaignRow) -> datetime:
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises StoreError where it is too early to drop the ids. Sealing twice changes nothing."""
+    """Check that the ids may be dropped. Raises StoreError if it is too early; sealing twice changes nothing."""
     closed = check_closed(row)
     if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise StoreError(
@@ -387,13 +387,13 @@ def goes_by_time(campaign: Campaign) -> bool:
 
 
 def bar_of(row: CampaignRow, campaign: Campaign, moment: Moment) -> str | None:
-    """The code that every report meets which is not known, None where the campaign takes new ones."""
+    """The code that every report meets which is not known, None if the campaign takes new ones."""
     bar = row.life.refusal(moment)
     return contract.UNSETTLED if bar is None and campaign.windows is not None and not moment.settled else bar
 
 
 def standing(row: CampaignRow, counted: int, moment: Moment) -> Standing:
-    """Tell the public how a campaign stands. Raises StoreError where the clock would have to say it, and jumped."""
+    """The public standing of a campaign. Raises StoreError if the clock would have to say it, and jumped."""
     bar = row.life.refusal(moment)
     if bar == contract.UNSETTLED:
         raise StoreError("the clock of this server jumped, and has not settled", contract.UNSETTLED)

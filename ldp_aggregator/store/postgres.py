@@ -35,7 +35,6 @@ from ldp_aggregator.store.contract import (
     StoreError,
     Submission,
     kind_of,
-    told_of,
 )
 from ldp_aggregator.store.decisions import RECORD_BYTES, Batch, CampaignRow, Settlement, in_order
 from ldp_aggregator.store.postgres_sessions import PIECE, PostgresConnection, Sessions, take_back
@@ -59,7 +58,7 @@ _OPEN: Final = (
     "AND (closes IS NULL OR closes > coalesce($1::timestamptz, clock_timestamp())) "
     "AND (held_until IS NULL OR held_until <= clock_timestamp())"
 )
-"""Whether a campaign takes reports at ``$1``, by default now.
+"""Condition that a campaign takes reports at ``$1``, by default now.
 
 Where the lock on its row had to be waited for, it is asked again of the row as it is then.
 """
@@ -125,12 +124,12 @@ async def count_at_once(db: PostgresConnection, batches: Mapping[str, Batch]) ->
     Of what is not returned nothing was counted. An id that another instance stores meanwhile fails all of it.
     """
     settled = {name: batch.settle({}) for name, batch in batches.items() if not batch.untimely}
-    asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
-    if not asked:
+    names = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
+    if not names:
         return {}
-    records = [checked_records(name, batches[name].candidates) for name in asked]
-    parts = zip(*(_part(name, settled[name], settled[name].vouched).values() for name in asked), strict=True)
-    counted = await db.fetch(_AT_ONCE, db.told, asked, records, *parts)
+    records = [checked_records(name, batches[name].candidates) for name in names]
+    parts = zip(*(_part(name, settled[name], settled[name].vouched).values() for name in names), strict=True)
+    counted = await db.fetch(_AT_ONCE, db.fixed_now, names, records, *parts)
     return {row["id"]: settled[row["id"]].outcomes for row in counted}
 
 
@@ -150,7 +149,7 @@ def checked_records(campaign_id: str, records: Rows) -> bytes:
 
 
 def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
-    """The digest of an id, from what is stored beside it. Raises StoreError where either is damaged."""
+    """The digest of an id, from what is stored beside it. Raises StoreError if either is damaged."""
     digest, check = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
     if zlib.crc32(report_id + digest, zlib.crc32(campaign_id.encode())).to_bytes(CHECK_BYTES, "little") != check:
         raise StoreError(f"campaign {campaign_id} is damaged: an id does not agree with its check", contract.DAMAGED)
@@ -160,22 +159,22 @@ def digest_in(campaign_id: str, report_id: bytes, stored: bytes) -> bytes:
 async def count_locked(db: PostgresConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
     """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
 
-    Raises BlockingIOError where somebody is about to have the campaign for himself.
+    Raises BlockingIOError if another transaction has claimed the campaign.
     """
     if not db.steady.is_settled and decisions.goes_by_time(batch.campaign):
         return await _count_alone(db, campaign_id, batch)
     records = batch.candidates
     in_time = np.flatnonzero(batch.timely)
-    found = await db.fetchrow(_IN_BULK, db.told, campaign_id, checked_records(campaign_id, records[in_time]))
+    found = await db.fetchrow(_IN_BULK, db.fixed_now, campaign_id, checked_records(campaign_id, records[in_time]))
     if found is None:
         return await _count_alone(db, campaign_id, batch)
     number, positions, digests = found
-    known = dict(zip(in_time[list(positions or ())].tolist(), digests or (), strict=True))
-    missed = [position for position, digest in known.items() if digest is None]
+    stored = dict(zip(in_time[list(positions or ())].tolist(), digests or (), strict=True))
+    missed = [position for position, digest in stored.items() if digest is None]
     missed += np.flatnonzero(~batch.timely).tolist()
     if missed:  # They were stored while this statement ran, and it does not see them, or are not in time.
-        known |= await _stored_digests(db, number, records, missed)
-    settlement = batch.settle(_sound_digests(campaign_id, records, known))
+        stored |= await _stored_digests(db, number, records, missed)
+    settlement = batch.settle(_sound_digests(campaign_id, records, stored))
     await _add(db, campaign_id, number, settlement)
     return settlement.outcomes
 
@@ -198,12 +197,12 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if refused is not None:  # Whoever seals it holds its lock, and is not waited for.
         return batch.refused(refused)
     records = batch.candidates
-    known = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
+    stored = _sound_digests(campaign_id, records, await _stored_digests(db, row.number, records, range(len(records))))
     room = await campaigns.room(db, row) if bar is None else 0
-    chosen = batch.earliest(known, room or 0)
+    chosen = batch.earliest(stored, room or 0)
     if len(chosen):
         await db.execute(_STORE, row.number, checked_records(campaign_id, records[chosen]))
-    settlement = batch.settle(known, chosen, bar or (None if room else contract.CLOSING))
+    settlement = batch.settle(stored, chosen, bar or (None if room else contract.CLOSING))
     await _add(db, campaign_id, row.number, settlement)
     return settlement.outcomes
 
@@ -247,7 +246,7 @@ def _sound_digests(campaign_id: str, records: Rows, stored: Mapping[int, bytes])
 
 
 HOLD_SECONDS: Final = 5
-"""How long a campaign is held for whoever wants it alone, and does not come."""
+"""Seconds for which a process that wants a campaign alone keeps others from its lock."""
 
 
 class PostgresStore(Store):
@@ -306,7 +305,7 @@ class PostgresStore(Store):
 
     @writing
     async def renew(self, db: SqlConnection, *, keep_shares: bool = False) -> Restored:
-        """After it was put back as it once was: what ``restore_store`` does to a copy of an embedded store."""
+        """Renewal of a database that was restored, as ``restore_store`` does it to a copy of an embedded store."""
         now = await db.now()
         forgotten = await forget_rights(db, now, keep_shares=keep_shares)
         await renew(db, now)
@@ -315,7 +314,7 @@ class PostgresStore(Store):
     async def take_back(self) -> None:
         """Make the store what it was before its tables were brought to this version; it is closed afterwards.
 
-        Raises StoreError where an instance runs on it, or something was written since.
+        Raises StoreError if an instance runs on it, or something was written since.
         """
         await self._sessions.run(take_back)
 
@@ -341,23 +340,22 @@ class PostgresStore(Store):
             except StoreError as error:  # Whatever is wrong with one, the next gets its turn.
                 if error.code not in (contract.STATEMENT, contract.DAMAGED):
                     raise
-                LOG.error("a campaign was not counted", extra={"campaign": name, **told_of(error)})
-                answers[name] = batch.refused(contract.UNAVAILABLE)
+                answers[name] = self._uncounted(batch, error)
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             await self.beat()  # Where that fails too, it is the database, and no campaign.
         return answers
 
     @writing
     async def _claim(self, db: SqlConnection, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign alone: those who count share their lock, and where they come one
-        after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
+        """Claim of a campaign for a transaction that needs it alone: those who count share a lock, and without a
+        claim an unbroken row of them would keep it for ever. It waits for nobody, and ends by itself.
         """
         row = await campaigns.row(db, campaign_id)
         until = await db.fetchrow(f"SELECT clock_timestamp() + interval '{HOLD_SECONDS} s'")
         await campaigns.put(db, row, held_until=None if until is None else until[0])
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
-        """They are too many for a transaction that others wait for."""
+        """Drop ids in pieces: they are too many for one transaction that others wait for."""
 
     async def _drop_ids(self, number: int) -> None:
         last: bytes | None = b""

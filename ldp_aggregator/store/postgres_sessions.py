@@ -24,13 +24,13 @@ from ldp_aggregator.store.sql.upgrades import NUMBERED, SHARED, carry, refuse_ba
 
 SCHEMA: Final = "ldp_aggregator"
 PROGRAM: Final = "ldp-aggregator"
-"""What sessions are called, with the version of the tables that they write."""
+"""Name of sessions, before the version of the tables that they write."""
 
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
-"""A failed transaction is tried again after a random time below this, doubled each time."""
+"""Seconds below which the first wait of a failed transaction is drawn; doubled each time."""
 GIVE_UP_SECONDS: Final = 10.0
-"""No transaction is tried again after this: whoever waits is better told to come back."""
+"""Seconds after which no transaction is tried again: the client is better told to come back."""
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
@@ -57,21 +57,21 @@ _PASSING: Final = (
     OSError,
     TimeoutError,
 )
-"""Failures that another try may not meet; BlockingIOError: somebody is about to have a campaign for himself."""
+"""Failures that another try may not meet; BlockingIOError: a transaction has claimed a campaign."""
 
 MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
 
 
 class PostgresConnection:
-    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``told`` is the time, None for the database's own:
-    no instance's clock decides anything for the others.
+    """See :class:`ldp_aggregator.store.sql.tables.SqlConnection`. ``fixed_now`` is the time, None for the database's
+    own: no instance's clock decides anything for the others.
     """
 
-    def __init__(self, raw: Any, name: str, told: datetime | None, steady: SteadyClock | None = None) -> None:
+    def __init__(self, raw: Any, name: str, fixed_now: datetime | None, steady: SteadyClock | None = None) -> None:
         self._raw = raw
         self.steady = steady or SteadyClock()
         self._prefix = f"/* {name} */ " if name else ""
-        self.told = told
+        self.fixed_now = fixed_now
 
     async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
         rows: Sequence[Row] = await self._raw.fetch(self._prefix + statement, *values)
@@ -95,12 +95,14 @@ class PostgresConnection:
         while after is not None:
             statement = f"SELECT id, digest FROM {before}.ids WHERE campaign = $1 AND id > $2 ORDER BY id LIMIT $3"
             piece = await self._raw.fetch(statement, number, after, PIECE)
-            records = [(number, one, kept + zlib.crc32(one + kept, seed).to_bytes(4, "little")) for one, kept in piece]
+            records = [
+                (number, id_, digest + zlib.crc32(id_ + digest, seed).to_bytes(4, "little")) for id_, digest in piece
+            ]
             await self._raw.copy_records_to_table("ids", records=records, schema_name=SCHEMA)
             after = piece[-1][0] if piece else None
 
     async def now(self) -> datetime:
-        now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
+        now: datetime = self.fixed_now or await self._raw.fetchval("SELECT clock_timestamp()")
         return now
 
     async def moment(self) -> Moment:
@@ -109,7 +111,7 @@ class PostgresConnection:
 
 @contextmanager
 def _reaching(address: str) -> Iterator[None]:
-    """Raises StoreError where a connection cannot be made."""
+    """A block in which a connection is made. Raises StoreError if it cannot be."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
@@ -141,7 +143,7 @@ class Sessions:
 
     @classmethod
     async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
-        """Connect, and make the tables or check them. Raises StoreError, also where the database cannot be reached."""
+        """Connect, and make the tables or check them. Raises StoreError, also if the database cannot be reached."""
         options = {
             "command_timeout": COMMAND_SECONDS,
             "timeout": CONNECT_SECONDS,
@@ -182,7 +184,7 @@ class Sessions:
     ) -> Result:
         """One transaction; where ``isolation`` is None each statement is one of its own.
 
-        Raises StoreError where the database fails, and goes on failing. What is ``passing`` is tried again, too.
+        Raises StoreError if the database fails, and goes on failing. What is ``passing`` is tried again, too.
         """
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
@@ -191,8 +193,8 @@ class Sessions:
                     self._pool.acquire(timeout=CONNECT_SECONDS) as raw,
                     nullcontext() if isolation is None else raw.transaction(isolation=isolation),
                 ):
-                    told = None if self._clock is None else self._clock()
-                    return await work(PostgresConnection(raw, name, told, self.steady))
+                    fixed_now = None if self._clock is None else self._clock()
+                    return await work(PostgresConnection(raw, name, fixed_now, self.steady))
             except (*_PASSING, *passing) as error:  # Trying again is the point.
                 if attempt + 1 == attempts or time.monotonic() > give_up:
                     code = STATEMENT if isinstance(error, BlockingIOError) else UNAVAILABLE
@@ -240,25 +242,25 @@ async def _version(db: PostgresConnection) -> int:
 
 async def _upgrade(db: PostgresConnection, version: int) -> None:
     """Bring the tables of an earlier version to this one, in one transaction. As they were they stay in a schema of
-    their own, whose comment tells what was written into the new ones. Raises StoreError where an instance runs.
+    their own, whose comment tells what was written into the new ones. Raises StoreError if an instance runs.
     """
     await _lock(db)
     if await _version(db) != version:  # Another instance did it meanwhile.
         return
     await _check_alone(db, f"{PROGRAM} {VERSION}")
-    kept = f"{SCHEMA}_{version}"
-    await db.execute(f"DROP SCHEMA IF EXISTS {kept} CASCADE")
-    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {kept}")
+    earlier = f"{SCHEMA}_{version}"
+    await db.execute(f"DROP SCHEMA IF EXISTS {earlier} CASCADE")
+    await db.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {earlier}")
     await db.execute(f"CREATE SCHEMA {SCHEMA}")
     await make_tables(db, "postgres", _IDS)
-    ids = await carry(db, f"{kept}.", "OVERRIDING SYSTEM VALUE")
+    ids = await carry(db, f"{earlier}.", "OVERRIDING SYSTEM VALUE")
     for table, column in NUMBERED.items():  # Numbers of what was deleted are never given again.
         place = f"pg_get_serial_sequence('{SCHEMA}.{table}', '{column}')"
-        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {kept}.{table}_{column}_seq")
+        await db.execute(f"SELECT setval({place}, last_value, is_called) FROM {earlier}.{table}_{column}_seq")
     for number, name in ids.items():
-        await db.carry_ids(kept, number, zlib.crc32(name.encode()))
+        await db.carry_ids(earlier, number, zlib.crc32(name.encode()))
     await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
-    await db.execute(f"COMMENT ON SCHEMA {kept} IS '{await written(db)}'")
+    await db.execute(f"COMMENT ON SCHEMA {earlier} IS '{await written(db)}'")
     LOG.warning("the store was brought to this version")
 
 
@@ -268,8 +270,8 @@ async def _lock(db: PostgresConnection) -> None:
 
 
 async def _check_alone(db: PostgresConnection, *besides: str) -> None:
-    """Raises StoreError where an instance runs on the database, which would go on writing what is no more. Sessions of
-    this name ``besides`` are those of instances that wait for it; those of version 1 had no name.
+    """Check that no instance runs on the database: it would go on writing to tables that are gone. Sessions named in
+    ``besides`` are of instances that wait for it; those of version 1 had no name. Raises StoreError.
     """
     others = await db.fetchrow(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
@@ -282,19 +284,19 @@ async def _check_alone(db: PostgresConnection, *besides: str) -> None:
 
 
 async def take_back(db: PostgresConnection) -> None:
-    """Make the tables what they were before they were brought to this version. Raises StoreError where an instance
+    """Make the tables what they were before they were brought to this version. Raises StoreError if an instance
     runs, or something was written since.
     """
     await _lock(db)
     await _check_alone(db)
-    kept = [f"{SCHEMA}_{version}" for version in EARLIER]
+    schemas = [f"{SCHEMA}_{version}" for version in EARLIER]
     found = await db.fetchrow(
         "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ANY($1::text[]) "
         "ORDER BY nspname DESC",
-        kept,
+        schemas,
     )
     if found is None:
-        raise refuse_back(f"there is no schema {' or '.join(kept)}")
+        raise refuse_back(f"there is no schema {' or '.join(schemas)}")
     if found[1] != await written(db):
         raise refuse_back("something was written since, and would be lost; pg_dump has it")
     await db.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
@@ -307,4 +309,4 @@ async def _has_tables(db: PostgresConnection) -> bool:
 
 
 async def _leave(_: Any) -> None:
-    """Nothing is set on a connection but for a transaction: it goes back as it came, without asking the database."""
+    """Reset of a connection, which is none: settings are of a transaction only, so the database need not be asked."""

@@ -76,10 +76,10 @@ class Install:
             return None
         mark: bytes = unpack(MARK, stored)
         try:
-            held = self.marker.holds(mark)
+            holds = self.marker.holds(mark)
         except OSError as error:
             raise StorageError(problem_of(error)) from error
-        if not held:
+        if not holds:
             raise RefusedError(
                 "copied-storage",
                 "the storage file is a copy, or was restored from a backup: what it was copied from may have answered. "
@@ -191,15 +191,15 @@ class DevicePermits:
                 return False
             if self.asleep(transaction) or any(outbox.find(transaction, one.id) != one for one in task.reports):
                 return False
-            known = receipt.fate != ledger.WAITING and all(
+            is_final = receipt.fate != ledger.WAITING and all(
                 outbox.is_logged(transaction, one.id) for one in task.reports
             )
-            if task.attempt == 1 and not known:
+            if task.attempt == 1 and not is_final:
                 write_installation(
                     transaction, device.with_receipt(replace(receipt, fate=ledger.ON_ITS_WAY)), place.scope
                 )
                 outbox.log(transaction, task.reports, self._clock.time())
-        return known or task.attempt == 1 or self.begin(task._replace(attempt=1))
+        return is_final or task.attempt == 1 or self.begin(task._replace(attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """See :class:`~ldp_client.delivery.sender.Permits`."""

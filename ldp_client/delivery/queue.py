@@ -197,13 +197,13 @@ class Outbox:
 
     def requeue(self, transaction: Transaction) -> int:
         """Let what is quarantined be tried again; how many reports these are."""
-        kept = self.quarantined(transaction)
-        for one in kept:
+        quarantine = self.quarantined(transaction)
+        for one in quarantine:
             transaction.delete(self._quarantine + one.report.id.hex())
-        if kept:
+        if quarantine:
             self.set_delivery(transaction, replace(self.delivery(transaction), quarantined={}, schedule=DUE))
-            self.put(transaction, [one.report for one in kept])
-        return len(kept)
+            self.put(transaction, [one.report for one in quarantine])
+        return len(quarantine)
 
     def pause(self, transaction: Transaction, *, paused: bool) -> None:
         """Send nothing, or send again; what is queued stays."""
@@ -223,8 +223,8 @@ class Outbox:
         key = self._sent + identifier.hex()
         stored = transaction.get(key)
         if stored is not None and end.outcome != Outcome.EXPIRED:
-            kept = _kept(key, stored)
-            self._keep(transaction, self._sent, kept.report, end.code or end.outcome.value, kept.at)
+            quarantine = _kept(key, stored)
+            self._keep(transaction, self._sent, quarantine.report, end.code or end.outcome.value, quarantine.at)
 
     def _keep(self, transaction: Transaction, prefix: str, report: Report, code: str = "", at: float = 0.0) -> None:
         key = prefix + report.id.hex()

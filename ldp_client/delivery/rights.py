@@ -66,32 +66,32 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
     """Tell what left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
         device = read_installation(transaction, scope)
-    told = []
-    for campaign_id, kept in _kept(install, scope, Outbox.sent):
-        campaign, receipt, payload = _stored(install, campaign_id), device.receipt(campaign_id), kept.report.payload
-        question = None if campaign is None else campaign.counted[kept.report.question]
+    lines = []
+    for campaign_id, reports in _kept(install, scope, Outbox.sent):
+        campaign, receipt, payload = _stored(install, campaign_id), device.receipt(campaign_id), reports.report.payload
+        question = None if campaign is None else campaign.counted[reports.report.question]
         consent = device.consents.get(campaign_id)
-        told.append(
+        lines.append(
             SentReport(
                 campaign_id=campaign_id,
                 title="" if receipt is None else receipt.title,
                 url="" if receipt is None else receipt.url,
-                at=kept.at,
+                at=reports.at,
                 asked="" if campaign is None or question is None else asked(campaign, question),
                 said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
                 payload=payload,
-                reply=kept.code or None,
+                reply=reports.code or None,
                 way=DIRECT if consent is None or not consent.gateway else _sealed(install.permits.relay),
             )
         )
-    return tuple(sorted(told, key=lambda one: one.at))
+    return tuple(sorted(lines, key=lambda one: one.at))
 
 
 def quarantined_reports(install: Install, scope: str) -> tuple[QuarantinedReport, ...]:
     """List the reports that a server would not take."""
     return tuple(
-        QuarantinedReport(campaign_id, kept.report.question, kept.code, kept.report.payload)
-        for campaign_id, kept in _kept(install, scope, Outbox.quarantined)
+        QuarantinedReport(campaign_id, reports.report.question, reports.code, reports.report.payload)
+        for campaign_id, reports in _kept(install, scope, Outbox.quarantined)
     )
 
 
@@ -171,8 +171,8 @@ def _kept(
     with install.storage.transaction(write=False) as transaction:
         queues = [(one.place.campaign_id, of(one, transaction)) for one in outboxes(transaction, scope)]
     for campaign_id, all_kept in queues:
-        for kept in all_kept:
-            yield campaign_id, kept
+        for reports in all_kept:
+            yield campaign_id, reports
 
 
 def _stored(install: Install, campaign_id: str) -> Campaign | None:

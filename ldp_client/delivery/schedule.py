@@ -331,16 +331,16 @@ OnEvent = Callable[[Event], None]
 
 def events(before: Delivery, after: Delivery, problem: str | None, campaign_id: str) -> list[Event]:
     """Tell what happened between two states of a queue."""
-    told = []
+    answers = []
     if after.sent > before.sent:
-        told.append(Event("sent", None, after.sent - before.sent, campaign_id))
+        answers.append(Event("sent", None, after.sent - before.sent, campaign_id))
     for kind, old, new in (
         ("dropped", before.dropped, after.dropped),
         ("quarantined", before.quarantined, after.quarantined),
     ):
         for code, count in new.items():
             if count > old.get(code, 0):
-                told.append(Event(kind, code, count - old.get(code, 0), campaign_id))
+                answers.append(Event(kind, code, count - old.get(code, 0), campaign_id))
     if after.retries > before.retries:
-        told.append(Event("retry", problem, after.queued, campaign_id))
-    return told
+        answers.append(Event("retry", problem, after.queued, campaign_id))
+    return answers

@@ -178,10 +178,10 @@ class Sender:
 
     def on_result(self, task: Send, answer: Response | TransportError) -> None:
         """Take note of what came back for the :meth:`request` of ``task``. Never raises."""
-        asked = self._asked.pop(task.place, None)
-        if asked is not None and not isinstance(answer, TransportError):
+        aggregator = self._asked.pop(task.place, None)
+        if aggregator is not None and not isinstance(answer, TransportError):
             try:
-                answer = asked.opened(answer)
+                answer = aggregator.opened(answer)
             except TransportError as error:
                 answer = error
         self._teller.answered("upload", task.place.campaign_id, answer)
@@ -322,7 +322,7 @@ class Sender:
         """Schedule what is not scheduled, bring near what a clock set back has left far ahead, give up what has
         expired, and take off the list what is empty or may not be sent.
         """
-        told: list[tuple[Delivery, Delivery, Place]] = []
+        outcomes: list[tuple[Delivery, Delivery, Place]] = []
         with self._storage.transaction(write=True) as transaction:
             for place in places:
                 outbox = Outbox(place.campaign_id, place.scope)
@@ -333,12 +333,12 @@ class Sender:
                 elif before.has_expired(now):
                     expired = outbox.expire(transaction, self.policy)
                     self._permits.settle(transaction, place, Outcome.EXPIRED)
-                    told.append((before, expired, place))
+                    outcomes.append((before, expired, place))
                 elif place == chosen and not outbox.front(transaction, 1):
                     outbox.clear(transaction)
                 elif after != before:
                     outbox.set_delivery(transaction, after)
-        for before, expired, place in told:
+        for before, expired, place in outcomes:
             self._tell(before, expired, Outcome.EXPIRED.value, place)
 
     def _part(self, transaction: Transaction, sent: Place, now: float) -> None:

@@ -180,8 +180,8 @@ class Aggregator:
                 failure = error
             else:
                 code = answer.problem_code() or f"http-{answer.status}"
-                told = None if code == "no-model" else f"the server refused with status {answer.status} ({code})"
-                failure = TransportError(code, told, answer.status)
+                reason = None if code == "no-model" else f"the server refused with status {answer.status} ({code})"
+                failure = TransportError(code, reason, answer.status)
                 if answer.status not in RETRYABLE_STATUSES:
                     raise failure
                 wait = max(wait, min(answer.retry_after(self._clock.time()), FETCH_LONGEST_WAIT))
@@ -245,8 +245,8 @@ class Standing:
     def hear(self, *, keep: bool) -> None:
         """Ask, where that was not done on this day; ``keep`` what is heard beside the document. Raises nothing."""
         now = self._clock.time()
-        if not self._is_fresh(now) and (kept := self._cache.get(self._key)) is not None:
-            heard, _, said = kept.partition(b" ")
+        if not self._is_fresh(now) and (cached := self._cache.get(self._key)) is not None:
+            heard, _, said = cached.partition(b" ")
             self._take(said, heard)
         if not self._is_fresh(now) and not 0 <= now - self._tried < STATE_RETRY:
             self._tried = now

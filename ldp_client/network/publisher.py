@@ -51,7 +51,7 @@ class SignedAggregator(Aggregator):
         Raises DocumentError for one that is not signed, older than one seen before or expired; what it does not name is
         for :meth:`refusal` to tell. Raises TransportError and StorageError.
         """
-        if not any(self.campaign_id in known.campaigns for known in self._read()):
+        if not any(self.campaign_id in directory.campaigns for directory in self._read()):
             self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
@@ -112,8 +112,8 @@ class SignedAggregator(Aggregator):
 
     def _standing(self, transaction: Transaction) -> list[Directory]:
         """The newest directories that were seen, as far as they hold now."""
-        known = [self._stored(transaction, key) for key in self._keys]
-        return [directory for directory in known if directory is not None and not self._has_expired(directory)]
+        directories = [self._stored(transaction, key) for key in self._keys]
+        return [directory for directory in directories if directory is not None and not self._has_expired(directory)]
 
     def _stored(self, transaction: Transaction, key: str) -> Directory | None:
         stored = transaction.get(PUBLISHERS + key)

@@ -50,22 +50,22 @@ class Blanket(NamedTuple):
 
 def blanket_of(questions: Sequence[Question]) -> Blanket | None:
     """The blanket of a device that answers one of ``questions`` by lot; None where one is not by direct encoding."""
-    asked = [(one.mechanism, one.weight) for one in questions if isinstance(one.mechanism, DirectEncoding)]
-    return lot_of(asked) if len(asked) == len(questions) else None
+    questions_asked = [(one.mechanism, one.weight) for one in questions if isinstance(one.mechanism, DirectEncoding)]
+    return lot_of(questions_asked) if len(questions_asked) == len(questions) else None
 
 
-def lot_of(asked: Iterable[tuple[DirectEncoding, int]]) -> Blanket:
+def lot_of(mechanisms: Iterable[tuple[DirectEncoding, int]]) -> Blanket:
     """The blanket of a device that answers one question by lot: their mechanisms, and their weights."""
     weights: dict[DirectEncoding, int] = {}
-    for mechanism, weight in asked:
+    for mechanism, weight in mechanisms:
         weights[mechanism] = weights.get(mechanism, 0) + weight
     parts = [(weight, one.p / one.q, one.q, one.domain_size) for one, weight in weights.items()]
     ratio = max(of_one for _, of_one, _, _ in parts)
     # A question of a smaller ratio reveals no more than one of the largest that is answered less often.
-    told = sum((weight * q * (of_one - 1) / (ratio - 1) for weight, of_one, q, _ in parts), Fraction(0))
+    information = sum((weight * q * (of_one - 1) / (ratio - 1) for weight, of_one, q, _ in parts), Fraction(0))
     mass = sum((weight * q * size for weight, _, q, size in parts), Fraction(0))
     total = sum(weights.values())
-    return Blanket(ratio, told / total, (mass - 2 * told) / total)
+    return Blanket(ratio, information / total, (mass - 2 * information) / total)
 
 
 def keeps(blanket: Blanket, crowd: Crowd) -> bool:
@@ -74,13 +74,13 @@ def keeps(blanket: Blanket, crowd: Crowd) -> bool:
     return delta_bound(blanket, crowd.reports, crowd.epsilon, tail) <= crowd.delta
 
 
-def largest_local(asked: Sequence[tuple[int, int]], crowd: Crowd, most: float) -> float:
+def largest_local(sizes: Sequence[tuple[int, int]], crowd: Crowd, most: float) -> float:
     """The largest local epsilon up to ``most``, itself or a multiple of 1e-4, that keeps the crowd's promise; ``asked``
     are the domain sizes and weights of the questions. Below the crowd's own epsilon every one keeps it.
     """
 
     def holds(epsilon: Fraction) -> bool:
-        return keeps(lot_of((DirectEncoding.make(size, epsilon), weight) for size, weight in asked), crowd)
+        return keeps(lot_of((DirectEncoding.make(size, epsilon), weight) for size, weight in sizes), crowd)
 
     if holds(exact_epsilon(most)):
         return most
@@ -162,10 +162,10 @@ def _beyond(trials: int, p: float, q: float, tail: float) -> int:
     low, high = -1, math.floor(mean) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        told = (_deviance(middle, mean) if middle else mean) + (
+        terms = (_deviance(middle, mean) if middle else mean) + (
             _deviance(trials - middle, trials * q) if middle < trials else 0.0
         )
-        low, high = (middle, high) if middle <= mean and told >= wanted else (low, middle)
+        low, high = (middle, high) if middle <= mean and terms >= wanted else (low, middle)
     return low + 1
 
 

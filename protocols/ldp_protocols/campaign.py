@@ -46,6 +46,17 @@ class Campaign:
     is sealed to that key. One with a ``federation`` asks nodes, and no device. ``operator`` answers for it, ``contact``
     says where questions go, ``privacy_url`` has the privacy notice; ``keep_days`` after it is over nothing is kept by
     which a single answer could be found. These four are the author's word, and None where nothing was said.
+
+    Examples
+    --------
+    >>> age = {"name": "age", "kind": "categorical", "values": ["young", "old"]}
+    >>> label = {"name": "suits", "classes": ["yes", "no"]}
+    >>> draft = {"version": 1, "title": "Does it suit?", "label": label, "features": [age], "privacy": {"epsilon": 1.0}}
+    >>> campaign = Campaign.compile(draft)
+    >>> [question.feature for question in campaign.questions]
+    [None, 'age']
+    >>> Campaign.parse(campaign.document, campaign.id) == campaign
+    True
     """
 
     document: bytes
@@ -125,7 +136,7 @@ class Campaign:
         """Bytes of the longest upload of everything that one device answers."""
         # The numbers of the last window are the longest.
         first = len(self.counted) - len(self.questions)
-        return longest([(first + asked.index, asked.mechanism.width) for asked in pool] for pool in self.pools)
+        return longest([(first + question.index, question.mechanism.width) for question in pool] for pool in self.pools)
 
     @property
     def upload_bytes(self) -> int:
@@ -197,21 +208,23 @@ def _parse(document: bytes) -> dict[str, Any]:
     authored = read_authored(fields, refuse)
     values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
     fields.finish()
-    asked = asked_features(authored["features"], authored["projection"])
+    features = asked_features(authored["features"], authored["projection"])
     evaluation: Evaluation | None = authored["evaluation"]
     if evaluation is not None and evaluation.edges is None and len(authored["label"].classes) == 2:
         raise refuse("evaluation.edges", "are missing; a document has them where there are two classes")
     shape = {"moments": authored["asks"] == MOMENTS, "places": evaluation.places if evaluation else 0}
     questions = tuple(
-        read_question(value, index, authored["label"], asked, refuse, **shape) for index, value in enumerate(values)
+        read_question(value, index, authored["label"], features, refuse, **shape) for index, value in enumerate(values)
     )
     if len({(question.kind, question.group) for question in questions}) != len(questions):
         raise refuse("questions", "every kind of question stands at most once for a feature or the label")
     campaign = Campaign(document=document, questions=questions, **authored)
     total = campaign.privacy.epsilon
     if campaign.loss > exact_epsilon(total):
-        told = f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
-        raise DocumentError("loss-above-epsilon", told)
+        reason = (
+            f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
+        )
+        raise DocumentError("loss-above-epsilon", reason)
     crowd = campaign.privacy.crowd
     if crowd is not None:
         from ldp_protocols.blanket import blanket_of, keeps  # Here: few campaigns promise a crowd's guarantee.
@@ -220,8 +233,8 @@ def _parse(document: bytes) -> dict[str, Any]:
         if blanket is None:
             raise refuse("questions", f"are all asked by {DirectEncoding.name} in a campaign with a crowd")
         if not keeps(blanket, crowd):
-            told = (
+            reason = (
                 f"{crowd.reports} mixed reports may reveal more than epsilon {crowd.epsilon:g}, delta {crowd.delta:g}"
             )
-            raise DocumentError("crowd-above-promise", told)
+            raise DocumentError("crowd-above-promise", reason)
     return {"document": document, "questions": questions, **authored}

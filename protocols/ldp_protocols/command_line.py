@@ -54,8 +54,8 @@ class Parser(argparse.ArgumentParser):
             self.description = textwrap.fill(self.description, _WIDTH)
         if examples:
             codes = [f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items()]
-            shown = [f"  {self.prog} {example}".rstrip() for example in examples]
-            self.epilog = "\n".join([*([note, ""] if note else []), EXIT_CODES, *codes, "", EXAMPLES, *shown])
+            lines = [f"  {self.prog} {example}".rstrip() for example in examples]
+            self.epilog = "\n".join([*([note, ""] if note else []), EXIT_CODES, *codes, "", EXAMPLES, *lines])
 
     def take(self, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         """Parse what this parser knows, wherever it stands; returns that, and the other words in their order."""
@@ -63,10 +63,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Have each command tell what it does not know, whose ``--help`` says what it knows."""
-        known, unknown = super().parse_known_args(args, namespace)
+        namespace_, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return known, unknown
+        return namespace_, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")

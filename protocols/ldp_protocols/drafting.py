@@ -124,9 +124,9 @@ def _read(draft: Any) -> dict[str, Any]:
     if most <= 0:
         raise fields.error("most_local", f"must be above 0 ({MOST_LOCAL} is the default), not {most}")
     authored = _checked({**draft, "privacy": {**privacy, "epsilon": most}})
-    asked = [(question.domain_size, question.weight) for question in _questions(authored)]
+    sizes = [(question.domain_size, question.weight) for question in _questions(authored)]
     local = authored["privacy"]
-    return authored | {"privacy": replace(local, epsilon=largest_local(asked, crowd, most))}
+    return authored | {"privacy": replace(local, epsilon=largest_local(sizes, crowd, most))}
 
 
 def _checked(draft: Any) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def _checked(draft: Any) -> dict[str, Any]:
     described = fields.raw("features")
     for place, one in enumerate(described if isinstance(described, (list, tuple)) else ()):
         if isinstance(one, Mapping) and one.get("several"):
-            told = "no set is asked; declare a feature with the values yes and no for each of its members"
-            raise DraftError(f"features[{place}].several", told)
+            reason = "no set is asked; declare a feature with the values yes and no for each of its members"
+            raise DraftError(f"features[{place}].several", reason)
     authored = read_authored(fields, DraftError)
     authored["pairs"] = _read_pairs(fields, authored)
     fields.finish()
@@ -179,9 +179,9 @@ def _questions(authored: Mapping[str, Any]) -> tuple[Question, ...]:
     privacy: Privacy = authored["privacy"]
     if authored["evaluation"] is not None:
         return _evaluation_questions(authored["evaluation"], privacy)
-    asked = asked_features(authored["features"], authored["projection"])
-    told = {"pairs": authored["pairs"], "moments": authored["asks"] == MOMENTS}
-    return compile_questions(authored["label"], asked, privacy, **told)
+    asked_of = asked_features(authored["features"], authored["projection"])
+    more = {"pairs": authored["pairs"], "moments": authored["asks"] == MOMENTS}
+    return compile_questions(authored["label"], asked_of, privacy, **more)
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -278,7 +278,7 @@ def compile_questions(
         for group, (first, second) in enumerate(pairs, start=len(features) + 1)
     ]
     indexed = {one: make_discrete(_discrete(privacy), one.cells, exact, theta) for one in asked if one.cells}
-    told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
+    information, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     incomplete = {feature.name for feature in features if feature.missing}
 
     @cache
@@ -288,7 +288,7 @@ def compile_questions(
             return make_sign(1 if product else classes, exact, missing=missing, among=among)
         if product:
             return make_continuous(privacy.continuous, 1, exact)
-        return make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
+        return make_continuous(privacy.continuous, classes, exact, classes_told=information, alike=alike)
 
     questions = []
     for index, one in enumerate(asked):
@@ -316,10 +316,10 @@ def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Que
         (RIGHT, DirectEncoding.make(2, exact)),
         (SCORE, make_discrete(_discrete(privacy), cells, exact, _threshold(privacy))),
     )
-    asked = [(*one, weight) for one, weight in zip(made, evaluation.weights, strict=True) if weight]
+    questions = [(*one, weight) for one, weight in zip(made, evaluation.weights, strict=True) if weight]
     return tuple(
         Question(index, kind, None, None, 0, INDEX, mechanism, privacy.epsilon, weight)
-        for index, (kind, mechanism, weight) in enumerate(asked)
+        for index, (kind, mechanism, weight) in enumerate(questions)
     )
 
 
@@ -364,41 +364,41 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
     alone = 1 if label.weight is None else label.weight
     if seldom:
         alone = _LABEL_WEIGHT * sum(feature.weight for feature in features)
-    asked = [_Asked(LABEL, 0, alone, cells=classes)] if alone else []
+    questions = [_Asked(LABEL, 0, alone, cells=classes)] if alone else []
     for group, feature in enumerate(features, start=1):
         weight = whole * feature.weight
         if moments or feature.moments:
             kinds = (VALUE,) if moments else (VALUE, SQUARE)
-            asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
+            questions += [_Asked(kind, group, weight, feature.name) for kind in kinds]
         else:
-            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
+            questions.append(_Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
     if moments:
         pairs = list(combinations_with_replacement(features, 2))
         if len(pairs) > MOST_PRODUCTS:
             raise DraftError("features", f"{len(features)} features have {len(pairs)} pairs; at most {MOST_PRODUCTS}")
         for group, (first, second) in enumerate(pairs, start=len(features) + 1):
-            asked.append(_Asked(PRODUCT, group, 1, first.name, second.name))
-    return asked
+            questions.append(_Asked(PRODUCT, group, 1, first.name, second.name))
+    return questions
 
 
 def _classes_told(
-    asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
+    questions: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
 ) -> tuple[float, float]:
     """The information of indexed questions on a class's share, `1 / (n Var)`, n reports answering one question of a
     value; and the number of reports to all questions of values, over n.
     """
     of_group: dict[int, int] = {}
-    for one in asked:
+    for one in questions:
         pool = one.group if everything else 0
         of_group[pool] = of_group.get(pool, 0) + one.weight
-    shares = {one: one.weight / of_group[one.group if everything else 0] for one in asked}
-    values = [shares[one] for one in asked if one.kind in (VALUE, SQUARE)]
+    shares = {one: one.weight / of_group[one.group if everything else 0] for one in questions}
+    values = [shares[one] for one in questions if one.kind in (VALUE, SQUARE)]
     if not values or classes == 1:
         return math.inf, 0.0
     typical = math.fsum(values) / len(values)
     telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))
-    told = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
-    return told / typical, len(values)
+    information = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
+    return information / typical, len(values)
 
 
 def score_edges(model: Model, bins: int = MOST_BINS) -> tuple[float, ...]:
@@ -515,6 +515,6 @@ def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
     return mechanism.signs_variance(cells - cells % 2, 1 / classes)
 
 
-def _of_mean(of_sum: float, told: float) -> float:
+def _of_mean(of_sum: float, information: float) -> float:
     """The variance that :func:`make_continuous` compares."""
-    return of_sum + (_SQUARED_MEAN / told if told else math.inf)
+    return of_sum + (_SQUARED_MEAN / information if information else math.inf)

@@ -155,9 +155,9 @@ class Fields:
     def choice(self, name: str, choices: Iterable[str], *, default: str | None = None) -> str:
         value = self.raw(name)
         value = default if value is None else value
-        known = list(choices)
-        if value not in known:
-            raise self._wrong(name, f"one of {', '.join(known)}", value)
+        names = list(choices)
+        if value not in names:
+            raise self._wrong(name, f"one of {', '.join(names)}", value)
         return str(value)
 
     def number(self, name: str) -> float:
@@ -234,8 +234,8 @@ class Fields:
 
             near = get_close_matches(str(unknown[0])[:LONGEST_TEXT], self._asked, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            known = ", ".join(dict.fromkeys(self._asked))
-            raise self.error(shorten(str(unknown[0])), f"unknown key; {meant}the keys here are {known}")
+            names = ", ".join(dict.fromkeys(self._asked))
+            raise self.error(shorten(str(unknown[0])), f"unknown key; {meant}the keys here are {names}")
 
 
 def integral(value: Any) -> int | None:

@@ -97,22 +97,22 @@ def _padded(message: bytes, body: int, multiple: int) -> bytes:
 def decode_request(message: bytes) -> BinaryRequest:
     """A request in either form. Raises DocumentError for what RFC 9292, section 4, calls invalid."""
     reader = _Reader(message)
-    known = reader.framing(_REQUEST)
+    framing = reader.framing(_REQUEST)
     method, scheme, authority, path = (reader.block().decode("latin-1") for _ in range(4))
-    return BinaryRequest(method, scheme, authority, path, *_read_sections(reader, known=known))
+    return BinaryRequest(method, scheme, authority, path, *_read_sections(reader, known=framing))
 
 
 def decode_response(message: bytes) -> BinaryResponse:
     """The final response in either form; informational ones before it are left out. Raises DocumentError."""
     reader = _Reader(message)
-    known = reader.framing(_RESPONSE)
+    framing = reader.framing(_RESPONSE)
     for _ in range(_MOST_CHUNKS):
         if not 100 <= (status := reader.number()) < 200:
             break
-        reader.fields(known=known)
+        reader.fields(known=framing)
     if not 200 <= status < 600:
         raise _invalid()
-    return BinaryResponse(status, *_read_sections(reader, known=known))
+    return BinaryResponse(status, *_read_sections(reader, known=framing))
 
 
 def _sections(headers: Headers, body: bytes) -> bytes:

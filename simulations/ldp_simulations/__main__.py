@@ -38,9 +38,9 @@ def make_parser(words: Sequence[str] | None = None) -> Parser:
     )
     add_version(parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    asked = next((word for word in words or () if not word.startswith("-")), None)
+    command = next((word for word in words or () if not word.startswith("-")), None)
     for name, (module, text) in COMMANDS.items():
-        if words is None or name == asked:
+        if words is None or name == command:
             getattr(import_module(f"ldp_simulations.commands.{module}"), f"add_{name}")(groups, text)
         else:
             groups.add_parser(name, help=text)

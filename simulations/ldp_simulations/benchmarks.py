@@ -121,8 +121,8 @@ def _feature(
         seen = [str(value) for value in column.get("observed_values", values)]
         # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
         listed = seen if observed and len(seen) > 1 else values
-        held = [value for value in order if value in listed]
-        ordered = {"ordered": True} if order and listed in (held, held[::-1]) else {}
+        present = [value for value in order if value in listed]
+        ordered = {"ordered": True} if order and listed in (present, present[::-1]) else {}
         return describe_values(column["name"], listed, missing=False, **ordered)
     return describe_number(column["name"], low, high, bins=bins, missing=False)
 

@@ -215,8 +215,8 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     return indices
 
 
-def _cells_of(feature: Feature, held: Integers | Floats) -> Integers:
-    return held.astype(np.int64) if feature.number is None else binned(feature.number, held.astype(np.float64))
+def _cells_of(feature: Feature, values: Integers | Floats) -> Integers:
+    return values.astype(np.int64) if feature.number is None else binned(feature.number, values.astype(np.float64))
 
 
 def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:

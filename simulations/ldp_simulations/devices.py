@@ -238,15 +238,15 @@ def _contribute(
         ":memory:", max_total_epsilon=2 * epsilon, transport=network, coins=coins, policy=POLICY, relay=place.relay_url
     )
     most = None if crowd is None else crowd.epsilon
-    asked = device.campaign(
+    joined = device.campaign(
         place.url, campaign.id, max_epsilon=epsilon, max_crowd_epsilon=most, max_if_both_collude=epsilon
     )
-    asked.grant(timeout=PATIENCE)
+    joined.grant(timeout=PATIENCE)
     if campaign.issuer is not None:
-        asked.obtain_token(partial(place.sign, person))
-    asked.contribute(record, label)
+        joined.obtain_token(partial(place.sign, person))
+    joined.contribute(record, label)
     delivered = device.run_once(PATIENCE)
-    status = asked.status()
+    status = joined.status()
     if not delivered:
         raise TransportError("timeout", f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
     refused = Counter(status.dropped) + Counter(status.quarantined)

@@ -95,8 +95,8 @@ class Aggregator:
         if self.data is None:
             return None
         url, token = f"{self.url}/v1/campaigns/{campaign.id}/estimates", make_token(self.data, "collector")
-        told: dict[str, Any] = json.loads(self._request("GET", url, token=token))
-        return told
+        estimates: dict[str, Any] = json.loads(self._request("GET", url, token=token))
+        return estimates
 
     def _request(
         self,
@@ -191,11 +191,11 @@ def answer_to(request: urllib.request.Request, timeout: float | None = _TIMEOUT)
         with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - http and https, from the operator
             content: bytes = answer.read()
     except urllib.error.HTTPError as error:
-        told = f"{request.full_url} answered {error.code}: {_problem(error.read())}"
-        raise TransportError(f"http-{error.code}", told) from None
+        reason = f"{request.full_url} answered {error.code}: {_problem(error.read())}"
+        raise TransportError(f"http-{error.code}", reason) from None
     except (OSError, ValueError) as error:
-        told = f"{request.full_url} cannot be reached: {getattr(error, 'reason', error)}"
-        raise TransportError("unreachable", told) from None
+        reason = f"{request.full_url} cannot be reached: {getattr(error, 'reason', error)}"
+        raise TransportError("unreachable", reason) from None
     return content
 
 
@@ -332,10 +332,10 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network, wa
             if campaign.label and end in watcher.marks and end < len(owners):
                 watcher.learned(end, accuracy(aggregator.train(campaign), held_out))
     if not campaign.label:
-        told = aggregator.estimated(campaign)
-        found = held_against(campaign, told, source.people, len(owners)) if told else None
+        estimates = aggregator.estimated(campaign)
+        found = held_against(campaign, estimates, source.people, len(owners)) if estimates else None
         return Result(
-            campaign, None, delivery, None, len(training), clients, held_out, "", statistics=found, estimates=told
+            campaign, None, delivery, None, len(training), clients, held_out, "", statistics=found, estimates=estimates
         )
     model = aggregator.learned(campaign)
     scores = Accuracies(

@@ -206,9 +206,9 @@ def _answering(
     else:
         owners = rng.multinomial(devices, np.full(len(columns), 1 / len(columns)))
         for pool in columns.campaign.pools:
-            asked = rng.multinomial(owners, _shares(pool))
+            answers = rng.multinomial(owners, _shares(pool))
             for position, question in enumerate(pool):
-                yield question, int(asked[:, position].sum()), _rowwise(asked[:, position])
+                yield question, int(answers[:, position].sum()), _rowwise(answers[:, position])
 
 
 def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
@@ -262,15 +262,15 @@ def _hold_cells(columns: Columns, question: Question, spread: Spread, rng: np.ra
     beside = columns.classes if other is None else columns.value_indices(question.other) - MISSING_INDEX
     shape = feature.size + 1, k if other is None else other.size + 1
     values = columns.value_indices(question.feature) - MISSING_INDEX
-    held = _filled(spread(values * shape[1] + beside, shape[0] * shape[1]).reshape(shape), feature, rng)
-    return (held if other is None else _filled(held.T, other, rng).T).ravel()
+    values_here = _filled(spread(values * shape[1] + beside, shape[0] * shape[1]).reshape(shape), feature, rng)
+    return (values_here if other is None else _filled(values_here.T, other, rng).T).ravel()
 
 
-def _filled(held: Integers, feature: Feature, rng: np.random.Generator) -> Integers:
+def _filled(indices: Integers, feature: Feature, rng: np.random.Generator) -> Integers:
     """Devices by value, those without one first: they come last where that may be, else are spread over the values."""
     if feature.missing:
-        return np.roll(held, -1, axis=0)
-    return held[1:] + rng.multinomial(held[0], np.full(feature.size, 1 / feature.size)).T
+        return np.roll(indices, -1, axis=0)
+    return indices[1:] + rng.multinomial(indices[0], np.full(feature.size, 1 / feature.size)).T
 
 
 def _listed(columns: Columns, question: Question, spread: Spread) -> Iterator[tuple[Integers, Integers]]:

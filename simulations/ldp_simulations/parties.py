@@ -150,7 +150,7 @@ def running_parties(devices: int, epsilon: float, origins: Sequence[str] = ()) -
         keys.append(make_issuer_key(folder / "relay.pem", *keys))
         named = (str(folder / "issuer.pem"), "--relay-key", str(folder / "relay.pem"), "--port", "0")
         issuing = _started("ldp_aggregator.issuer", *named, "--people", str(folder / "people.sqlite"), lines=2)
-        told, place = running.enter_context(issuing).splitlines()
+        said, place = running.enter_context(issuing).splitlines()
         url, admin_url = running.enter_context(serving(data, origins, gateway_key=key))
         yield Parties(
             url.replace("127.0.0.1", "localhost"),  # Another host than the relay's, as devices ask for.
@@ -161,7 +161,7 @@ def running_parties(devices: int, epsilon: float, origins: Sequence[str] = ()) -
             issuer_url="http://" + _found(r"(127\.0\.0\.1:\d+)", place),
             gateway=tomllib.loads(line)["gateway"],
             keys=keys,
-            issuer={**tomllib.loads(told)["issuer"], "name": _NAME},
+            issuer={**tomllib.loads(said)["issuer"], "name": _NAME},
             crowd={"epsilon": epsilon, "delta": DELTA, "devices": devices, "honest": HONEST},
             running=running,
         )

@@ -87,14 +87,14 @@ def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source
         return table[name if name in table.columns else plain_name(name)].rename(name)
 
     labels = declared_texts(label, column(label.name)) if label else pd.Series(np.full(len(table), None), table.index)
-    kept = ~without_label(labels) | labels.isin(label.classes) | (not label)
+    labelled = ~without_label(labels) | labels.isin(label.classes) | (not label)
     columns = {
         one.name: as_numbers(column(one.name), source, table.attrs.get(MARK, "."))
         if one.number
         else declared_texts(one, column(one.name))
         for one in features
     }
-    return Table(pd.DataFrame(columns)[kept].reset_index(drop=True), labels[kept].reset_index(drop=True))
+    return Table(pd.DataFrame(columns)[labelled].reset_index(drop=True), labels[labelled].reset_index(drop=True))
 
 
 def as_numbers(column: pd.Series, source: str, mark: str = ".") -> pd.Series:
@@ -122,13 +122,13 @@ def check_declared(table: Table, features: Sequence[Feature], label: Label, sour
     """
     columns: list[tuple[pd.Series, Label | Feature, tuple[str, ...], bool]]
     columns = [(table.frame[f.name], f, f.names, f.missing) for f in features if f.number is None]
-    for column, schema, known, may_be_missing in [(table.labels, label, label.classes, False), *columns]:
+    for column, schema, values, may_be_missing in [(table.labels, label, label.classes, False), *columns]:
         for value in column.unique().tolist():
             if schema.index_of(value) is None and not (may_be_missing and is_absent(value)):
                 row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
-                shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+                listed = ", ".join(values[:12]) + (", ..." if len(values) > 12 else "")
                 raise TableError(
-                    f"{source}: column {schema.name!r}, row {row}: {value!r} is not declared; the schema has {shown}"
+                    f"{source}: column {schema.name!r}, row {row}: {value!r} is not declared; the schema has {listed}"
                 )
 
 
@@ -194,8 +194,8 @@ def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
         order = [_text(category) for category in categories_in_order(frame[name])]
         # Two categories that read alike have no order as texts.
         if order and len(set(order)) == len(order):
-            held = texts[str(name)]
-            table[str(name)] = pd.Categorical(held, list(dict.fromkeys([*order, *held])), ordered=True)
+            texts_here = texts[str(name)]
+            table[str(name)] = pd.Categorical(texts_here, list(dict.fromkeys([*order, *texts_here])), ordered=True)
     return table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from archived import random_kept
 
-from ldp_aggregator.archive.locations import Kept, open_place
+from ldp_aggregator.archive.locations import Reports, open_place
 from ldp_aggregator.archive.recount import SlotWork, on_dask, on_processes, parts_of, read_result, recount
 from ldp_aggregator.archive.writer import Archive
 from ldp_aggregator.store import Submission
@@ -28,7 +28,10 @@ def run(*words):
 def _archived(campaign, folder):
     """Three commits, one of which repeats a part of another, and one conflict."""
     first, second = random_kept(campaign, 400, 1), random_kept(campaign, 400, 2)
-    again = {1: Kept(first[1].ids[:9], first[1].payloads[:9]), 2: Kept(first[1].ids[20:21], first[2].payloads[:1])}
+    again = {
+        1: Reports(first[1].ids[:9], first[1].payloads[:9]),
+        2: Reports(first[1].ids[20:21], first[2].payloads[:1]),
+    }
     for kept in (first, second, again):
         archive = Archive(open_place(str(folder)))
         blocks = [Block(number, one.ids.tobytes(), one.payloads.tobytes()) for number, one in kept.items()]

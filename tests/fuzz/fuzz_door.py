@@ -105,7 +105,7 @@ class _Server:
             pass  # The server has heard enough; what it said may be lost with the connection.
         finally:
             writer.close()
-        while self.connections._open or self.connections.memory.held:  # noqa: ASYNC110 - nobody tells when it is free
+        while self.connections._open or self.connections.memory.used:  # noqa: ASYNC110 - nobody tells when it is free
             await asyncio.sleep(0)
         return bytes(heard)
 

@@ -7,7 +7,7 @@ import pytest
 from drafts import draft, number, text
 from payloads import possible_payloads
 
-from ldp_aggregator.archive.locations import Kept
+from ldp_aggregator.archive.locations import Reports
 from ldp_protocols import Campaign
 
 
@@ -25,7 +25,7 @@ def random_kept(campaign, reports, seed):
     rng = np.random.default_rng(seed)
     each = max(1, reports // len(campaign.questions))
     return {
-        asked: Kept(rng.integers(0, 256, (each, 16), dtype=np.uint8), rng.choice(_sound(campaign, asked), each))
+        asked: Reports(rng.integers(0, 256, (each, 16), dtype=np.uint8), rng.choice(_sound(campaign, asked), each))
         for asked in range(len(campaign.questions))
     }
 
@@ -34,7 +34,7 @@ def other_answers(campaign, question, kept):
     """The same ids with another sound payload each."""
     sound = _sound(campaign, question)
     others = [next(row for row in sound if (row != payload).any()) for payload in kept.payloads]
-    return Kept(kept.ids, np.array(others, dtype=np.uint8))
+    return Reports(kept.ids, np.array(others, dtype=np.uint8))
 
 
 @lru_cache

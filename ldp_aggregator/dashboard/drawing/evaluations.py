@@ -91,12 +91,12 @@ def _rates(evaluated: Told) -> Drawn:
 def _curve(evaluated: Told) -> Drawn:
     second = list(evaluated["classes"])[1]
     rates = [(one["false_positive"], one["true_positive"]) for one in evaluated["roc"]]
-    told = [
+    points = [
         (false["value"], true["value"], true["low"], true["high"])
         for false, true in rates
         if None not in (false["value"], true["value"])
     ]
-    plot = rates_plot(told, title="ROC curve", axes=("% false alarms", "% found"))
+    plot = rates_plot(points, title="ROC curve", axes=("% false alarms", "% found"))
     says = (
         f"Area under the curve: {figure_text(evaluated['area'] or _UNTOLD)}; 50 % is a coin. A point is a limit from "
         f"which on it says “{second}”: of the others so many are false alarms, of “{second}” so many are found."
@@ -114,8 +114,8 @@ def _calibration(evaluated: Told) -> Drawn:
     bins = evaluated["calibration"]
     labels = [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in (one["claims"] for one in bins)]
     bars = [_bar(None, label, 0, one["measured"]) for label, one in zip(labels, bins, strict=True)]
-    told = [(figure_text(one["share"]), figure_text(one["measured"])) for one in bins]
-    rows = [(label, *figures) for label, figures in zip(labels, told, strict=True)]
+    texts = [(figure_text(one["share"]), figure_text(one["measured"])) for one in bins]
+    rows = [(label, *figures) for label, figures in zip(labels, texts, strict=True)]
     plot = interval_plot(bars, title="Calibration", axis=f"% who are {second}", least=0.0, most=100.0)
     says = f"When it claims “{second}” with a probability in the range at the left, how often that is so."
     return Drawn("calibration", "Calibration", says, plot, (f"Claims {second}", "Of people", "Measured"), tuple(rows))

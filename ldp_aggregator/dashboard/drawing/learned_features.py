@@ -211,23 +211,23 @@ def _distribution(
 ) -> FeatureFigure:
     """P(value | class); without a label P(value)."""
     if posterior is None:
-        processed, told, removed = estimates.asking(feature.name, PAIR).processed, 0.0, 0.0
+        processed, bits, removed = estimates.asking(feature.name, PAIR).processed, 0.0, 0.0
         shares = np.zeros(0) if processed is None else processed
         median = _median_told(estimates, feature)
     else:
         belief = posterior.features[feature.name]
         shares, median = belief.cells_of(belief.mean[None])[0], ""
-        told = _bits(posterior.classes.value, shares)
-        removed = _removed(told, posterior)
+        bits = _bits(posterior.classes.value, shares)
+        removed = _removed(bits, posterior)
     table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
-    known = np.isfinite(table.cells.variance)
+    is_finite = np.isfinite(table.cells.variance)
     columns = (
         shares.ravel(),
-        np.where(known, table.cells.value, np.nan),
+        np.where(is_finite, table.cells.value, np.nan),
         table.cells.low,
         table.cells.high,
         conditional_reach(estimates, table, liars),
-        table.pair.cells.value if table.pair.n else np.full(known.size, np.nan),
+        table.pair.cells.value if table.pair.n else np.full(is_finite.size, np.nan),
     )
     some_missing, missing = _missing_told(estimates, feature.name)
     places = ((value, of_class) for value in cells(feature) for of_class in classes)
@@ -236,7 +236,7 @@ def _distribution(
     if feature.missing and not some_missing:
         rows = rows[: -len(classes)]
     says = median + missing
-    if not known.all() and table.pair.n:
+    if not is_finite.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     known_rows = [row for row in rows if math.isfinite(row.estimate)]
     width = _width(known_rows) if known_rows else math.inf
@@ -247,7 +247,7 @@ def _distribution(
         "share of the class" if posterior else "share of devices",
         table.pair.n,
         tuple(rows),
-        told=told,
+        told=bits,
         removed=removed,
         more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width)
         if table.pair.n
@@ -288,13 +288,13 @@ def _gaussian(
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
     ]
     if posterior is None:
-        deviation, told, removed = moments.deviation, 0.0, 0.0
+        deviation, bits, removed = moments.deviation, 0.0, 0.0
         value, least, most = (float(part[0]) for part in (deviation.value, deviation.low, deviation.high))
         says = f"The mean. Standard deviation: {value:.3g} (95 % interval {least:.3g} to {most:.3g})."
     else:
         deviations = ", ".join(f"{d:.3g} ({name})" for name, d in zip(classes, np.sqrt(moments.variance), strict=True))
-        told = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
-        removed = _removed(told, posterior)
+        bits = _bits_of_normal(posterior.classes.value, moments.mean, moments.variance)
+        removed = _removed(bits, posterior)
         says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
@@ -309,7 +309,7 @@ def _gaussian(
         sum(one.n for one in estimates.questions if one.question.feature == feature.name),
         tuple(rows),
         is_share=False,
-        told=told,
+        told=bits,
         removed=removed,
         more=more_devices(estimates.campaign, sum(one.n for one in estimates.questions), width),
         bounds=(low, high),
@@ -320,8 +320,8 @@ def _bits(classes: Array, shares: Array) -> float:
     """The mutual information of class and value, for P(value | class), shape (cells, C)."""
     joint = shares * classes
     independent = joint.sum(axis=1, keepdims=True) * classes
-    held = joint > 0
-    return float((joint[held] * np.log2(joint[held] / independent[held])).sum())
+    positive = joint > 0
+    return float((joint[positive] * np.log2(joint[positive] / independent[positive])).sum())
 
 
 def _bits_of_normal(classes: Array, means: Array, variances: Array) -> float:
@@ -330,11 +330,11 @@ def _bits_of_normal(classes: Array, means: Array, variances: Array) -> float:
     return math.log2(1 + float(classes @ (means - classes @ means) ** 2) / within) / 2 if within > 0 else 0.0
 
 
-def _removed(told: float, posterior: Posterior) -> float:
+def _removed(bits: float, posterior: Posterior) -> float:
     """The share of the class's entropy that so many bits are."""
-    held = posterior.classes.value[posterior.classes.value > 0]
-    entropy = -float((held * np.log2(held)).sum())
-    return told / entropy if entropy > 0 else 0.0
+    positive = posterior.classes.value[posterior.classes.value > 0]
+    entropy = -float((positive * np.log2(positive)).sum())
+    return bits / entropy if entropy > 0 else 0.0
 
 
 def _missing_told(estimates: Estimates, feature: str) -> tuple[bool, str]:
@@ -405,8 +405,8 @@ def _now(
             share, low, high = (float(end[place][0]) for end in (levels.value, levels.low, levels.high))
             times = (f"{windows.opens(end):%Y-%m-%d %H:%M}" for end in (place, place + 1))
             before = f"; {percent(float(levels.value[place - 1][0]))} in the one before" if place else ""
-            told = f"{interval(low, high)} in the last finished window, {' to '.join(times)} UTC{before}."
-            return f"“{campaign.label.classes[0]}” at {percent(share)}", told
+            sentence = f"{interval(low, high)} in the last finished window, {' to '.join(times)} UTC{before}."
+            return f"“{campaign.label.classes[0]}” at {percent(share)}", sentence
     return None
 
 
@@ -417,14 +417,14 @@ def _drawn(
     for one in found:
         if one.question.kind == LABEL:
             # Of two classes one is the other's mirror image.
-            shown = classes[:1] if len(classes) == 2 else classes
-            lines = [_line(one, cell, name) for cell, name in enumerate(shown)]
+            drawn = classes[:1] if len(classes) == 2 else classes
+            lines = [_line(one, cell, name) for cell, name in enumerate(drawn)]
             yield figure("over-time-label", f"Share of devices, by {campaign.label.name}", lines, _missed(one))
         if one.question.kind == PAIR and one.question.feature == feature:
-            asked = campaign.feature(feature)
+            chosen = campaign.feature(feature)
             for place, of_class in enumerate(classes):
-                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(cells(asked))]
-                if asked.missing and not max(lines[-1].low) > 0:
+                lines = [_line(one, value * len(classes) + place, name) for value, name in enumerate(cells(chosen))]
+                if chosen.missing and not max(lines[-1].low) > 0:
                     lines.pop()  # Nobody is known to lack a value.
                 of = f", that are also {campaign.label.name} = {of_class}" if campaign.label else ""
                 title = f"Share of all devices, by {feature}{of}"
@@ -432,10 +432,10 @@ def _drawn(
 
 
 def _line(one: QuestionSeries, cell: int, label: str) -> Line:
-    smoothed, known = one.levels.smoothed, one.n > 0
+    smoothed, answered = one.levels.smoothed, one.n > 0
     ends = (np.where(np.isfinite(smoothed.variance), part, np.nan)[:, cell] for part in (smoothed.low, smoothed.high))
     low, high = (end.tolist() for end in ends)
-    dots = np.where(known, one.alone.value[:, cell], np.nan).tolist()
+    dots = np.where(answered, one.alone.value[:, cell], np.nan).tolist()
     return Line(label, smoothed.value[:, cell].tolist(), low, high, dots)
 
 
@@ -450,22 +450,24 @@ def _missed(one: QuestionSeries) -> str:
 
 def _figure(windows: Windows, moment: datetime, key: str, title: str, lines: Sequence[Line], missed: str = "") -> Drawn:
     largest = sorted(range(len(lines)), key=lambda place: -max(lines[place].value))[:_MOST_LINES]
-    shown = [lines[place] for place in sorted(largest)]
-    last = len(shown[0].value) - 1
+    largest_lines = [lines[place] for place in sorted(largest)]
+    last = len(largest_lines[0].value) - 1
     running = windows.opens(last + 1) > moment
     says = (
-        f"The {len(shown)} most frequent of {len(lines)} values." if len(shown) < len(lines) else "",
+        f"The {len(largest_lines)} most frequent of {len(lines)} values." if len(largest_lines) < len(lines) else "",
         "The last window is not over: its dots are hollow." if running else "",
         missed,
     )
     dates = [windows.opens(place) for place in range(last + 1)]
-    columns = [[_told(*one) for one in zip(line.value, line.low, line.high, strict=True)] for line in shown]
+    columns = [[_told(*one) for one in zip(line.value, line.low, line.high, strict=True)] for line in largest_lines]
     rows = [
         [f"{dates[place]:%Y-%m-%d %H:%M}{' (running)' if running and place == last else ''}", *row]
         for place, row in enumerate(zip(*columns, strict=True))
     ]
-    plot = series_plot(shown, dates, title=f"{title}, by window", running=running)
-    return Drawn(key, title, " ".join(filter(None, says)), plot, ["Window from", *(one.label for one in shown)], rows)
+    plot = series_plot(largest_lines, dates, title=f"{title}, by window", running=running)
+    return Drawn(
+        key, title, " ".join(filter(None, says)), plot, ["Window from", *(one.label for one in largest_lines)], rows
+    )
 
 
 def _told(value: float, low: float, high: float) -> str:

@@ -289,10 +289,10 @@ def series_plot(lines: Sequence[Line], dates: Sequence[datetime], *, title: str,
         )
     for place, line in enumerate(lines):
         mark = f"mark{place % MARKS}"
-        known = [window for window in range(windows) if math.isfinite(line.low[window])]
-        ends = [at(w, line.high[w]) for w in known] + [at(w, line.low[w]) for w in reversed(known)]
+        finite = [window for window in range(windows) if math.isfinite(line.low[window])]
+        ends = [at(w, line.high[w]) for w in finite] + [at(w, line.low[w]) for w in reversed(finite)]
         parts.append(f'<polygon class="band {mark}" points="{_points(ends)}"/>')
-        parts.append(f'<polyline class="{mark}" points="{_points(at(w, line.value[w]) for w in known)}"/>')
+        parts.append(f'<polyline class="{mark}" points="{_points(at(w, line.value[w]) for w in finite)}"/>')
         for window, (x, y) in ((w, at(w, dot)) for w, dot in enumerate(line.dots) if 0 <= dot <= top):
             hollow = " hollow" if running and window == windows - 1 else ""
             parts.append(f'<circle class="{mark}{hollow}" cx="{x:.1f}" cy="{y:.1f}" r="2"/>')
@@ -303,8 +303,8 @@ def series_plot(lines: Sequence[Line], dates: Sequence[datetime], *, title: str,
     for place in sorted({0, (windows - 1) // 2, windows - 1}):
         x, _ = at(place, 0)
         anchor = "start" if place == 0 else "end" if place == windows - 1 else "middle"
-        told = f"{dates[place]:%m-%d %H:%M}"
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{foot + 13}" text-anchor="{anchor}">{told}</text>')
+        date = f"{dates[place]:%m-%d %H:%M}"
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{foot + 13}" text-anchor="{anchor}">{date}</text>')
     return Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers, and texts that were escaped above
 
 

@@ -36,123 +36,124 @@ MOST_ACTS: Final = 1000
 """Entries of the log in one answer."""
 
 
-async def post_campaign(asked: AdmittedRequest) -> web.Response:
+async def post_campaign(request: AdmittedRequest) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
     A draft with a gateway's key that is not here is refused, unless ``elsewhere`` says that another server opens it.
     """
-    most, federated = asked.values.get("max_reports"), asked.values.get("federated", False)
-    body = await asked.body()
+    most, federated = request.values.get("max_reports"), request.values.get("federated", False)
+    body = await request.body()
     try:
-        campaign = await asyncio.to_thread(compile_draft, body, toml=asked.request.content_type == TOML)
+        campaign = await asyncio.to_thread(compile_draft, body, toml=request.http.content_type == TOML)
         check_kind(campaign, federated=federated, max_reports=most)
-        if not asked.values.get("elsewhere", False):
-            asked.context.gateway.check_receivable(campaign)
+        if not request.values.get("elsewhere", False):
+            request.context.gateway.check_receivable(campaign)
     except DraftError as error:
         raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    need = asked.values.get("uploads_need_token")
-    async with asked.recorded("create campaign", campaign.id, campaign.title):
-        created = await asked.store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
-    if not created and federated and not (await asked.store.terms(campaign.id)).federated:
+    store, need = request.store, request.values.get("uploads_need_token")
+    async with request.recorded("create campaign", campaign.id, campaign.title):
+        created = await store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
+    if not created and federated and not (await store.terms(campaign.id)).federated:
         raise ProblemError(contract.TAKES_REPORTS, ANOTHER_KIND)
     if created:
-        asked.context.metrics.mutations.labels("campaign-created").inc()
+        request.context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
     return web.json_response({"id": campaign.id}, status=201 if created else 200, headers=headers)
 
 
-async def get_campaigns(asked: AdmittedRequest) -> web.Response:
+async def get_campaigns(request: AdmittedRequest) -> web.Response:
     """All campaigns and their state, oldest first."""
-    return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await asked.store.campaigns()]})
+    return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await request.store.campaigns()]})
 
 
-async def get_estimates(asked: AdmittedRequest) -> web.Response:
+async def get_estimates(request: AdmittedRequest) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for administrators."""
-    return await answer_estimates(asked)
+    return await answer_estimates(request)
 
 
-async def train_campaign(asked: AdmittedRequest) -> web.Response:
+async def train_campaign(request: AdmittedRequest) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
     A model whose features do not clearly tell the classes apart needs ``anyway``.
     """
-    post = asked.values.get("post", POSTERIOR)
-    await asked.store.state(asked.campaign_id)
+    post = request.values.get("post", POSTERIOR)
+    await request.store.state(request.campaign_id)
     try:
-        async with asked.recorded("publish model", asked.campaign_id):
-            anyway = asked.values.get("anyway", False)
-            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], post, anyway=anyway, apart=True)
+        async with request.recorded("publish model", request.campaign_id):
+            reports, (model,) = await publish_trained(
+                request.store, [request.campaign_id], post, anyway=request.values.get("anyway", False), apart=True
+            )
     except UntrainableError as error:
         way_out = "; anyway=true publishes it" if error.code == USELESS else ""
         raise ProblemError(error.code, f"{error}{way_out}") from None
-    asked.context.metrics.mutations.labels("model-published").inc()
+    request.context.metrics.mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 
 
-async def set_uploads_need(asked: AdmittedRequest) -> web.Response:
+async def set_uploads_need(request: AdmittedRequest) -> web.Response:
     """Take uploads with a token of a scope only, from now on; without a scope, from anybody. Instances notice within
     two seconds.
     """
-    scope = asked.values.get("scope")
-    await asked.store.state(asked.campaign_id)
-    async with asked.recorded(uploads_act(scope), asked.campaign_id):
-        state = await asked.store.set_uploads_need(asked.campaign_id, scope)
-    asked.context.intake.access.forget(asked.campaign_id)
-    return _told(state)
+    scope = request.values.get("scope")
+    await request.store.state(request.campaign_id)
+    async with request.recorded(uploads_act(scope), request.campaign_id):
+        state = await request.store.set_uploads_need(request.campaign_id, scope)
+    request.context.intake.access.forget(request.campaign_id)
+    return _state_response(state)
 
 
-async def get_log(asked: AdmittedRequest) -> web.Response:
+async def get_log(request: AdmittedRequest) -> web.Response:
     """The last administrative acts, oldest first: who did what, when, to which campaign, and how it ended."""
-    acts = await asked.store.acts(last=asked.values.get("last", MOST_ACTS))
+    acts = await request.store.acts(last=request.values.get("last", MOST_ACTS))
     return web.json_response({"acts": [act.to_json() for act in acts]})
 
 
-async def close_campaign(asked: AdmittedRequest) -> web.Response:
+async def close_campaign(request: AdmittedRequest) -> web.Response:
     """Accept no more reports; reopening takes it back until the campaign is sealed."""
-    return _told(await _changed(asked, "close", "closed", asked.store.close_campaign))
+    return _state_response(await _changed(request, "close", "closed", request.store.close_campaign))
 
 
-async def reopen_campaign(asked: AdmittedRequest) -> web.Response:
+async def reopen_campaign(request: AdmittedRequest) -> web.Response:
     """Take a closing back, until the campaign is sealed."""
-    return _told(await _changed(asked, "reopen", "reopened", asked.store.reopen_campaign))
+    return _state_response(await _changed(request, "reopen", "reopened", request.store.reopen_campaign))
 
 
-async def seal_campaign(asked: AdmittedRequest) -> web.Response:
+async def seal_campaign(request: AdmittedRequest) -> web.Response:
     """Drop the ids of a campaign that was closed a day ago (with ``now``: of any closed one), for good."""
-    seal = partial(asked.store.seal_campaign, at_once=asked.values.get("now", False))
-    return _told(await _changed(asked, "seal", "sealed", seal))
+    seal = partial(request.store.seal_campaign, at_once=request.values.get("now", False))
+    return _state_response(await _changed(request, "seal", "sealed", seal))
 
 
-async def delete_campaign(asked: AdmittedRequest) -> web.Response:
+async def delete_campaign(request: AdmittedRequest) -> web.Response:
     """Forget a closed campaign: sums, shares and models. Its id is never used again."""
-    await _changed(asked, "delete", "deleted", asked.store.delete_campaign)
+    await _changed(request, "delete", "deleted", request.store.delete_campaign)
     return web.Response(status=204)
 
 
-async def put_directory(asked: AdmittedRequest) -> web.Response:
+async def put_directory(request: AdmittedRequest) -> web.Response:
     """Keep a directory in place of an older one, if the key's holder has signed it."""
-    key = publisher_key(asked)
-    body = await asked.body()
+    key = publisher_key(request)
+    body = await request.body()
     try:
         directory = await asyncio.to_thread(read_directory, body, key)
     except DocumentError as error:
         raise ProblemError("invalid-directory", str(error)) from None
-    async with asked.recorded("publish directory", detail=f"{key} {described(directory)}"):
-        await asked.store.put_directory(key, directory.version, body)
+    async with request.recorded("publish directory", detail=f"{key} {described(directory)}"):
+        await request.store.put_directory(key, directory.version, body)
     return web.json_response({"version": directory.version})
 
 
-async def _changed(asked: AdmittedRequest, act: str, done: str, change: Callable[[str], Awaitable[Result]]) -> Result:
+async def _changed(request: AdmittedRequest, act: str, done: str, change: Callable[[str], Awaitable[Result]]) -> Result:
     """The change, written down before; of a campaign that is not there nothing is."""
-    await asked.store.state(asked.campaign_id)
-    async with asked.recorded(f"{act} campaign", asked.campaign_id):
-        result = await change(asked.campaign_id)
-    asked.context.metrics.mutations.labels(f"campaign-{done}").inc()
+    await request.store.state(request.campaign_id)
+    async with request.recorded(f"{act} campaign", request.campaign_id):
+        result = await change(request.campaign_id)
+    request.context.metrics.mutations.labels(f"campaign-{done}").inc()
     return result
 
 
-def _told(state: contract.CampaignState) -> web.Response:
+def _state_response(state: contract.CampaignState) -> web.Response:
     return web.json_response(state.to_json(utc_now()))
 
 
@@ -262,11 +263,11 @@ def under_known_names(handler: Answer) -> Answer:
     """
 
     @wraps(handler)
-    async def answer(asked: AdmittedRequest) -> web.Response:
-        host = urlsplit(f"//{asked.request.host}").hostname or ""
-        if host not in ("localhost", *asked.context.settings.operations_names) and not _ADDRESS.fullmatch(host):
+    async def answer(request: AdmittedRequest) -> web.Response:
+        host = urlsplit(f"//{request.http.host}").hostname or ""
+        if host not in ("localhost", *request.context.settings.operations_names) and not _ADDRESS.fullmatch(host):
             raise ProblemError("unknown-host")
-        return await handler(asked)
+        return await handler(request)
 
     return answer
 
@@ -278,23 +279,23 @@ async def get_health(_: AdmittedRequest) -> web.Response:
 
 
 @under_known_names
-async def get_metrics(asked: AdmittedRequest) -> web.Response:
+async def get_metrics(request: AdmittedRequest) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
-    asked.context.metrics.queue_age.set(asked.context.ingest.queue_age)
-    body = await asked.context.metrics.exposition()
+    request.context.metrics.queue_age.set(request.context.ingest.queue_age)
+    body = await request.context.metrics.exposition()
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @under_known_names
-async def get_readiness(asked: AdmittedRequest) -> web.Response:
+async def get_readiness(request: AdmittedRequest) -> web.Response:
     """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise. Ready
     even if a gateway's key is missing; the answer names the open campaigns that need it.
     """
-    if asked.context.leaving.is_set():
+    if request.context.leaving.is_set():
         raise retry_later("stopping")
-    if not asked.context.ingest.is_well:
+    if not request.context.ingest.is_well:
         raise retry_later("store-unavailable")
-    keyless = asked.context.metrics.told.keyless()
+    keyless = request.context.metrics.gauges.keyless()
     return web.json_response({"status": "ready"} | ({"gateway_key_missing": keyless} if keyless else {}))
 
 

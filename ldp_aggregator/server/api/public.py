@@ -41,106 +41,107 @@ LATEST: Final = "public, no-cache"
 A_MINUTE: Final = "public, max-age=60"
 
 
-async def get_campaign(asked: AdmittedRequest) -> web.Response:
+async def get_campaign(request: AdmittedRequest) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
-    return asked.cacheable(await asked.context.campaigns.document(asked.campaign_id), asked.campaign_id, FOREVER)
+    campaign_id = request.campaign_id
+    return request.cacheable(await request.context.campaigns.document(campaign_id), campaign_id, FOREVER)
 
 
-async def get_state(asked: AdmittedRequest) -> web.Response:
+async def get_state(request: AdmittedRequest) -> web.Response:
     """The campaign's state, the same for everybody. Devices fetch it before they ask a person."""
-    body = await asked.context.campaigns.standing(asked.campaign_id)
+    body = await request.context.campaigns.standing(request.campaign_id)
     return web.Response(body=body, content_type=JSON, headers={"Cache-Control": A_MINUTE})
 
 
-async def post_reports(asked: AdmittedRequest) -> web.Response:
+async def post_reports(request: AdmittedRequest) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    intake = asked.context.intake
+    intake = request.context.intake
     try:
-        terms = await intake.terms(asked.campaign_id, asked.request.headers)
-        intake.begin(terms, asked.check_head())
-        outcome = await intake.counted(terms, await asked.body(), asked.request.headers.get("Authorization"))
+        bounds = await intake.bounds(request.campaign_id, request.http.headers)
+        intake.begin(bounds, request.check_head())
+        outcome = await intake.counted(bounds, await request.body(), request.http.headers.get("Authorization"))
         return web.Response(body=answer_to(outcome), content_type=JSON)
     except ProblemError as problem:
-        intake.note_refused(asked.campaign_id, problem.code)
+        intake.note_refused(request.campaign_id, problem.code)
         raise
 
 
-async def get_model(asked: AdmittedRequest) -> web.Response:
+async def get_model(request: AdmittedRequest) -> web.Response:
     """The latest model, or the version asked for; of a federated campaign, the model of its current shares."""
-    version = asked.values.get("version")
-    model = await asked.store.model(asked.campaign_id, version)
+    version = request.values.get("version")
+    model = await request.store.model(request.campaign_id, version)
     if model is not None:
         body = model.document.encode()
-        response = asked.cacheable(body, model.tag, LATEST if version is None else FOREVER)
+        response = request.cacheable(body, model.tag, LATEST if version is None else FOREVER)
         response.headers["Model-Version"] = str(model.version)
         return response
-    if not (await asked.store.terms(asked.campaign_id)).federated:
+    if not (await request.store.terms(request.campaign_id)).federated:
         raise ProblemError("no-model")
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
-    body = await asked.context.federated_models.body(await asked.context.campaigns.get(asked.campaign_id))
-    return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
+    body = await request.context.federated_models.body(await request.context.campaigns.get(request.campaign_id))
+    return request.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
 
 
-async def get_directory(asked: AdmittedRequest) -> web.Response:
+async def get_directory(request: AdmittedRequest) -> web.Response:
     """The newest directory that was signed with this key. A server can withhold one, and cannot make one."""
-    body = await asked.store.directory(publisher_key(asked))
+    body = await request.store.directory(publisher_key(request))
     if body is None:
         raise ProblemError("no-directory")
-    return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
+    return request.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
 
 
-async def get_estimates(asked: AdmittedRequest) -> web.Response:
+async def get_estimates(request: AdmittedRequest) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for collectors."""
-    return await answer_estimates(asked)
+    return await answer_estimates(request)
 
 
-async def answer_estimates(asked: AdmittedRequest) -> web.Response:
+async def answer_estimates(request: AdmittedRequest) -> web.Response:
     """The same answer to a collector here and to an administrator on the other listener."""
-    campaign = await asked.context.campaigns.get(asked.campaign_id)
-    if (await asked.store.terms(campaign.id)).federated:
+    campaign = await request.context.campaigns.get(request.campaign_id)
+    if (await request.store.terms(campaign.id)).federated:
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
-    tally, arrivals = await counts_to_publish(asked.store, campaign)
-    post = asked.values.get("post", NORM_SUB)
+    tally, arrivals = await counts_to_publish(request.store, campaign)
+    post = request.values.get("post", NORM_SUB)
     estimates = await asyncio.to_thread(lambda: json.dumps(told_estimates(campaign, tally, arrivals, post)))
     return web.Response(body=estimates.encode(), content_type=JSON)
 
 
-async def post_statistics(asked: AdmittedRequest) -> web.Response:
+async def post_statistics(request: AdmittedRequest) -> web.Response:
     """Keep a node's share in place of the one it sent before; answered after the commit that holds it is on disk."""
-    campaign = await asked.context.campaigns.get(asked.campaign_id)
-    body = await asked.body(most_bytes(campaign))
+    campaign = await request.context.campaigns.get(request.campaign_id)
+    body = await request.body(most_bytes(campaign))
     try:
         await asyncio.to_thread(check_share, campaign, body)
     except DocumentError as error:
-        asked.context.metrics.shares.labels(error.code).inc()
+        request.context.metrics.shares.labels(error.code).inc()
         raise ProblemError(error.code, str(error)) from None
-    node = asked.shown.node
+    token = request.token
     refused: str | None = TAKES_REPORTS
     if campaign.asks == MODEL:
         most = None if campaign.federation is None else campaign.federation.replacements
-        refused = await asked.store.put_share(campaign.id, node, body, token=asked.shown.name, most_replacements=most)
-    _settle(asked, refused, "kept")
-    return web.json_response({"node": node})
+        refused = await request.store.put_share(campaign.id, token.node, body, token=token.name, most_replacements=most)
+    _settle(request, refused, "kept")
+    return web.json_response({"node": token.node})
 
 
-async def delete_statistics(asked: AdmittedRequest) -> web.Response:
+async def delete_statistics(request: AdmittedRequest) -> web.Response:
     """Take a node's share out of the model; done even if there is none. Answered after the commit is on disk."""
-    refused = await asked.store.withdraw_share(asked.campaign_id, asked.shown.node, token=asked.shown.name)
-    _settle(asked, refused, "withdrawn")
+    refused = await request.store.withdraw_share(request.campaign_id, request.token.node, token=request.token.name)
+    _settle(request, refused, "withdrawn")
     return web.Response(status=204)
 
 
-def publisher_key(asked: AdmittedRequest) -> str:
+def publisher_key(request: AdmittedRequest) -> str:
     """The public key in the path, which has the form of a campaign's id."""
-    text = asked.request.match_info["key"]
+    text = request.http.match_info["key"]
     if not ID_PATTERN.fullmatch(text):
         raise ProblemError("no-directory")
     return text
 
 
-def _settle(asked: AdmittedRequest, refused: str | None, done: str) -> None:
-    asked.context.metrics.shares.labels(refused or done).inc()
+def _settle(request: AdmittedRequest, refused: str | None, done: str) -> None:
+    request.context.metrics.shares.labels(refused or done).inc()
     if refused is not None:
         raise refused_by_store(refused, headers=CHALLENGE if refused == REVOKED else {})
 

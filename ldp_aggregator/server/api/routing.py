@@ -23,6 +23,7 @@ from ldp_aggregator.server.caches import ID_PATTERN, CampaignCache, FederatedMod
 from ldp_aggregator.server.gateway import GatewayKeys
 from ldp_aggregator.server.intake import Intake
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.problems import JSON as JSON
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.server.upload_queue import Ingest
@@ -30,8 +31,6 @@ from ldp_aggregator.service.rights import actor_of, recorded
 from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import DELETED, UNKNOWN, StoredToken
-
-JSON: Final = "application/json"
 
 EVERYWHERE: Final = (
     *("malformed-request", "headers-too-large", "unmet-expectation", "too-many-connections", "overloaded"),
@@ -80,11 +79,11 @@ class AdmittedRequest:
     """A request that its operation has let in: whose token it shows, and its query as values of their types."""
 
     operation: Operation
-    request: web.Request
+    http: web.Request
     context: Context
     campaign_id: str
     """The id in the path, where there is one."""
-    token: StoredToken | None
+    _token: StoredToken | None
     values: Mapping[str, Any]
 
     @property
@@ -92,26 +91,26 @@ class AdmittedRequest:
         return self.context.store
 
     @property
-    def shown(self) -> StoredToken:
+    def token(self) -> StoredToken:
         """The token, where the operation needs one."""
-        if self.token is None:
+        if self._token is None:
             raise RuntimeError("this operation asks for no token")
-        return self.token
+        return self._token
 
     def recorded(self, act: str, campaign_id: str | None = None, detail: str = "") -> AbstractAsyncContextManager[None]:
         """Do in the block what the token's holder asks for, written down first."""
-        return recorded(self.store, actor_of(self.shown), act, campaign_id, detail)
+        return recorded(self.store, actor_of(self.token), act, campaign_id, detail)
 
     def check_head(self) -> int:
         """Refuse a body by its headers alone; returns its length."""
-        headers, media_types = self.request.headers, self.operation.bodies
+        headers, media_types = self.http.headers, self.operation.bodies
         if "Content-Encoding" in headers:
             raise ProblemError("compressed-body")
-        if headers.get("Content-Type") not in media_types and self.request.content_type not in media_types:
+        if headers.get("Content-Type") not in media_types and self.http.content_type not in media_types:
             raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
-        if self.request.content_length is None:
+        if self.http.content_length is None:
             raise ProblemError("length-required")
-        return self.request.content_length
+        return self.http.content_length
 
     async def body(self, most: int | None = None) -> bytes:
         """The body, for which the connection has set a time. ``most`` is a limit below the operation's."""
@@ -124,7 +123,7 @@ class AdmittedRequest:
             raise retry_later("stopping")
         body = bytearray()
         try:
-            while len(body) < length and (chunk := await self.request.content.read(_CHUNK)):
+            while len(body) < length and (chunk := await self.http.content.read(_CHUNK)):
                 body += chunk
         except ConnectionError:
             raise ProblemError("malformed-request", "the connection ended within the body") from None
@@ -133,7 +132,7 @@ class AdmittedRequest:
     def cacheable(self, body: bytes, tag: str, cache: str) -> web.Response:
         """A 200, or a 304 where the client has it already."""
         headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
-        have = self.request.if_none_match
+        have = self.http.if_none_match
         if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=JSON, headers=headers)
@@ -195,7 +194,7 @@ class Operation:
         return tuple(sorted(set(codes)))
 
     def to_json(self) -> dict[str, Any]:
-        """As an OpenAPI operation object."""
+        """OpenAPI operation object."""
         places = re.findall(r"\{(\w+)\}", self.path)
         parameters = [_parameter(name, "path", {"type": "string"}) for name in places]
         parameters += [_parameter(name, "query", schema) for name, schema in (self.query or {}).items()]

@@ -43,28 +43,28 @@ _LATER: Final = {CLOSING, NOT_OPEN, UNKNOWN, "batch-too-small"}
 keeps it."""
 
 
-async def post_sealed(asked: AdmittedRequest) -> web.Response:
+async def post_sealed(request: AdmittedRequest) -> web.Response:
     """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
-    asked.context.gateway.check_open()
-    opened = await asked.context.gateway.open_in_turn(await asked.body())
+    request.context.gateway.check_open()
+    opened = await request.context.gateway.open_in_turn(await request.body())
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def told(sealed: bytes) -> None:
+    def settle(sealed: bytes) -> None:
         if not answer.done():
             answer.set_result(sealed)
 
-    SealedUpload(opened, asked.context.intake, told).begin()
+    SealedUpload(opened, request.context.intake, settle).begin()
     return web.Response(body=await answer, content_type=RESPONSE_TYPE)
 
 
-async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
+async def post_sealed_batch(request: AdmittedRequest) -> web.Response:
     """Count the sealed uploads that a relay mixed. The answer says how many were uploads that a campaign takes."""
-    context, headers = asked.context, asked.request.headers
+    context, headers = request.context, request.http.headers
     await shown_token(headers, context.store, "relay")
     context.gateway.check_open()
     vouched_batch(headers)
     length = _length(headers)
-    body = await asked.body()
+    body = await request.body()
     if not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is one or more requests of {length} bytes each")
     uploads = await _uploads(context, body, length)
@@ -79,14 +79,14 @@ async def post_sealed_batch(asked: AdmittedRequest) -> web.Response:
     return web.json_response({"taken": taken})
 
 
-async def post_answers(asked: AdmittedRequest) -> web.Response:
+async def post_answers(request: AdmittedRequest) -> web.Response:
     """Count the answers that a relay mixed in the clear, each with its token, as the sealed uploads of a batch."""
-    context, headers, campaign_id = asked.context, asked.request.headers, asked.campaign_id
+    context, headers, campaign_id = request.context, request.http.headers, request.campaign_id
     await shown_token(headers, context.store, "relay")
     vouched_batch(headers)
-    campaign = (await context.intake.terms(campaign_id, headers, checked=True)).campaign
+    campaign = (await context.intake.bounds(campaign_id, headers, checked=True)).campaign
     length = TOKEN_BYTES + campaign.upload_bytes
-    body = await asked.body()
+    body = await request.body()
     if campaign.issuer is None or not body or len(body) % length:
         raise ProblemError("malformed-request", f"a batch is answers with their tokens, of {length} bytes each")
     parts = [body[place : place + length] for place in range(0, len(body), length)]
@@ -145,29 +145,29 @@ async def _count(campaign_id: str, uploads: Sequence[Inside], relays: Mapping[st
     ProblemError.
     """
     intake = context.intake
-    terms = await intake.terms(campaign_id, relays, checked=True)
-    if not terms.is_relay:
-        raise terms.stranger or ProblemError("wrong-campaign")
+    bounds = await intake.bounds(campaign_id, relays, checked=True)
+    if not bounds.is_relay:
+        raise bounds.stranger or ProblemError("wrong-campaign")
     welcome = list(uploads)
-    crowd = terms.campaign.privacy.crowd
+    crowd = bounds.campaign.privacy.crowd
     if crowd is None and await intake.access.uploads_need(campaign_id) != "relay":
         welcome = [one for one in uploads if await _is_welcome(one, context)]
-    body, count = await asyncio.to_thread(_together, welcome, for_a_device(terms.campaign, context.limits))
-    if crowd is None and terms.batch is not None and 2 * count < terms.batch:
+    body, count = await asyncio.to_thread(_together, welcome, for_a_device(bounds.campaign, context.limits))
+    if crowd is None and bounds.batch is not None and 2 * count < bounds.batch:
         # A relay cannot tell garbage from uploads, and anybody can send it some. What it surrounded counts as if nobody
         # had vouched for it: what is stated of other batches is not to be lowered to one.
-        terms = replace(terms, batch=None)
+        bounds = replace(bounds, batch=None)
     if count:
-        answer_to(await intake.counted(terms, body, None))
+        answer_to(await intake.counted(bounds, body, None))
     return count
 
 
 async def _is_welcome(upload: Inside, context: Context) -> bool:
     intake = context.intake
-    if intake.known_terms(upload.campaign_id, claims="Authorization" in upload.headers) is not None:
+    if intake.cached_bounds(upload.campaign_id, claims="Authorization" in upload.headers) is not None:
         return True
     try:
-        await intake.terms(upload.campaign_id, upload.headers)
+        await intake.bounds(upload.campaign_id, upload.headers)
     except ProblemError:
         return False
     return True

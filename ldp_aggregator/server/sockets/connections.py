@@ -1,4 +1,4 @@
-"""A connection's times and its share of a budget; and the connections of a listener together: how many there are, who
+"""A connection's times and its part of a budget; and the connections of a listener together: how many there are, who
 has to go, who has run out of time, and the one budget for what a process holds of its clients' bytes.
 """
 
@@ -28,9 +28,9 @@ WATCH_SECONDS: Final = 0.1
 class Connections:
     """The open connections of one listener, the one whose last request began longest ago first.
 
-    Where all places are taken the first goes who has us wait: for a request, for the rest of one, or to read his
-    answer; of these a stranger before somebody who has shown a token. Whoever waits for us stays, but for strangers on
-    a listener of operators, who always get in.
+    If all places are taken, the first client goes that the server waits for: for a request, for the rest of one, or
+    until it reads its answer; of these a stranger (without a token in use) first. Clients that wait for the server
+    stay, but for strangers on a listener of operators, who always get in.
     """
 
     def __init__(self, limits: Limits, metrics: DoorMetrics, listener: str) -> None:
@@ -48,7 +48,7 @@ class Connections:
         self._empty: asyncio.Future[None] | None = None
 
     def admit(self, connection: Connection) -> bool:
-        """Take a place, if need be of somebody who goes; False where there is none."""
+        """Take a place, if need be of somebody who goes; False if there is none."""
         if len(self._open) >= self.limits.connections and not self._make_room():
             return False
         self._open[connection] = None
@@ -78,7 +78,7 @@ class Connections:
             self._open[connection] = None
 
     def replace(self, connection: Connection, by: Connection) -> None:
-        """The same client, and somebody else who listens to it."""
+        """Replace a connection by another one to the same client."""
         if connection in self._open:
             del self._open[connection]
             self._open[by] = None
@@ -91,7 +91,7 @@ class Connections:
             self._empty.set_result(None)
 
     def refuse(self, connection: Connection) -> bool:
-        """Keep one that was not admitted until it is told so; False where too many are."""
+        """Keep one that was not admitted until it is told so; False if too many are."""
         self.refused("too-many-connections")
         if len(self._refused) >= MOST_REFUSALS:
             return False
@@ -99,7 +99,7 @@ class Connections:
         return True
 
     def refused(self, code: str) -> None:
-        """One was refused before there was a request that a handler could answer."""
+        """A connection was refused before a handler could answer."""
         self._metrics.refusals.labels(code).inc()
 
     async def finish(self) -> None:
@@ -118,7 +118,7 @@ class Connections:
     def _look(self) -> None:
         now = self.loop.time()
         if self._is_public:
-            self._metrics.queue_bytes.set(self.memory.held)
+            self._metrics.queue_bytes.set(self.memory.used)
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
@@ -143,24 +143,24 @@ class Connection(asyncio.Protocol):
         self._ahead = b""
         """The bytes that arrived and nobody has taken."""
         self._looked = 0
-        """So many of them hold no end of a head."""
+        """Leading bytes of them that hold no end of a head."""
         self._head_is_timed = True
-        """The time runs that the next request's head may take: from the start, or from its first byte."""
+        """True while the time limit of the next head runs: from the start, or from its first byte."""
         self._arrived = 0
         """Bytes of a request that is not complete, beside those."""
         self._unfinished = 0
         """Bytes in the budget: of requests that are not complete."""
-        self._held = 0
+        self._reserved = 0
         """Bytes in the budget: of the request that is being answered."""
         self._last = False
-        """True where the connection closes with the current answer."""
+        """True if the connection closes with the current answer."""
         self._heard_all = False
-        """True where the client has said all he wants to say."""
+        """True once the client has closed its sending side."""
         self._is_leaving = False
-        """The last answer was given, or somebody else listens; what still comes is not looked at."""
+        """True after the last answer, or once the connection was handed over; further bytes are ignored."""
         self._paused = False
         self.is_stranger = True
-        """No token in use was shown."""
+        """True if it has shown no token in use."""
 
     @property
     def is_between(self) -> bool:
@@ -174,12 +174,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing has come of a request that was not answered."""
+        """True if no byte has come of a request that was not answered."""
         return self.is_between and not self._ahead
 
     @property
     def is_waiting(self) -> bool:
-        """It is the client's turn to say something, or to read."""
+        """True if the client has to send or read next."""
         return not self.is_answering or self._unread_deadline < math.inf
 
     def give_way(self) -> None:
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
         self._ahead = self._ahead + data if self._ahead else data
 
     def _next_head(self) -> bytes | None:
-        """Take the head of the next request, None where it is not all there. Raises ProblemError."""
+        """Take the head of the next request, None if it is not all there. Raises ProblemError."""
         if self._ahead.startswith(b"\r\n"):
             self._ahead = self._ahead[2:]  # RFC 9112, 2.2: some clients end a body with a line of its own.
         at = self._ahead.find(END, self._looked)
@@ -257,19 +257,19 @@ class Connection(asyncio.Protocol):
         return head
 
     def _hold(self, size: int) -> bool:
-        """Hold so many bytes of a request that is complete until :meth:`_release`; False where there is no room."""
+        """Hold so many bytes of a request that is complete until :meth:`_release`; False if there is no room."""
         if self._unfinished:
             self._unfinished = 0
             self._others.memory.note_unfinished(self, 0)
         self._arrived = 0
         if not self._others.memory.take(size):
             return False
-        self._held += size
+        self._reserved += size
         return True
 
     def _release(self) -> None:
-        self._others.memory.give(self._held)
-        self._held = 0
+        self._others.memory.give(self._reserved)
+        self._reserved = 0
 
     def _drop(self) -> None:
         """Forget what has come and nobody has taken."""
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
         self._leave(unread=True)
 
     def _leave(self, *, unread: bool = False) -> None:
-        """Close. Where more may come than was looked at, it is read until the client has heard the answer."""
+        """Close. If more may come than was looked at, it is read until the client has heard the answer."""
         self._is_leaving, self._deadline = True, math.inf
         unread = not self._heard_all and (unread or bool(self._ahead) or self._paused)
         self._drop()

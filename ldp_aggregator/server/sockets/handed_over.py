@@ -29,7 +29,7 @@ READ_BYTES: Final = 1 << 14
 NEVER: Final = 3650 * 86400.0
 """Seconds after which aiohttp would close an idle connection; ours are closed by who watches them."""
 STAND_IN: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-"""In place of what is no request, so that it is refused in its turn, after what was asked for before."""
+"""Request in place of a malformed one, so that it is refused in its turn, after the requests before it."""
 
 _SILENT: Final = logging.getLogger("ldp_aggregator.http")
 _SILENT.addHandler(logging.NullHandler())
@@ -122,14 +122,14 @@ class HandedOver(Connection):
         self._line: _Line
         self._request: web.Request | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._asked = False
-        """A request was given to the handler, and is not answered."""
+        self._has_request = False
+        """True while the handler has a request that is not answered."""
         self._missing: int | None = 0
-        """Bytes of its body that have not come; None where it says itself where it ends."""
+        """Bytes of its body that have not come; None if it says itself where it ends."""
         self._problem: ProblemError | None = None
         """The answer to the current request, whatever the handler would say; it is the last one."""
         self._dropped = False
-        """Something was sent ahead for which there was no room."""
+        """True if bytes that were sent ahead were dropped for want of room."""
 
     def take_over(self, before: Connection, transport: asyncio.Transport, data: bytes, *, last: bool) -> None:
         """Take the place of the connection that was heard ``before``, and what it has read."""
@@ -142,11 +142,11 @@ class HandedOver(Connection):
 
     @property
     def is_between(self) -> bool:
-        return not self._asked and self._missing == 0
+        return not self._has_request and self._missing == 0
 
     @property
     def is_answering(self) -> bool:
-        return self._asked and self._is_complete
+        return self._has_request and self._is_complete
 
     @property
     def _is_complete(self) -> bool:
@@ -160,9 +160,9 @@ class HandedOver(Connection):
             self._go_on()
 
     def eof_received(self) -> bool:
-        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
+        """Answer a client that has closed its sending side. (TLS has no such state.)"""
         self._heard_all = True
-        if self._is_leaving or not self._asked or self._transport.get_extra_info("sslcontext") is not None:
+        if self._is_leaving or not self._has_request or self._transport.get_extra_info("sslcontext") is not None:
             return False
         if not self._is_complete:
             self._refuse(ProblemError("body-timeout"))
@@ -198,7 +198,7 @@ class HandedOver(Connection):
             self._refuse(overloaded())
 
     def say_goodbye(self) -> None:
-        """aiohttp has said its last word."""
+        """aiohttp has closed the connection."""
         if not self._is_leaving:
             self._leave(unread=self._problem is not None or not self._is_complete)
             self._read_or_not()
@@ -221,7 +221,7 @@ class HandedOver(Connection):
 
     def refuse_unread(self, problem: ProblemError) -> web.Response:
         """The answer to what aiohttp did not read as a request."""
-        self._problem, self._last, self._asked = problem, True, False
+        self._problem, self._last, self._has_request = problem, True, False
         self._release()
         self._drop()
         return self.refusal(problem)
@@ -242,13 +242,13 @@ class HandedOver(Connection):
             getattr(self._task, "uncancel", int)()  # Since Python 3.11 a task remembers.
         finally:
             self._last = self._last or self._problem is not None or not self._is_complete
-            self._asked, self._request, self._task = False, None, None
+            self._has_request, self._request, self._task = False, None, None
             self._release()
         if response is None:
             return self.refusal(self._problem or overloaded())
         if self._last:
             response.force_close()
-        # What is answered now is written before anybody else has his turn.
+        # What is answered now is written before another connection has its turn.
         self._rest()
         self._go_on()
         return response
@@ -259,7 +259,7 @@ class HandedOver(Connection):
             self._wait(0)
 
     def _time_is_up(self) -> None:
-        if self._asked and self._problem is None:
+        if self._has_request and self._problem is None:
             self._refuse(ProblemError("body-timeout"))
         elif self.is_idle and not self._is_leaving:
             self._leave()
@@ -267,16 +267,16 @@ class HandedOver(Connection):
             self.cut()
 
     def _go_on(self) -> None:
-        """Give the handler as much of what is there as it can answer, and nothing after its last answer."""
-        if self._last and not self._asked:
+        """Feed the handler the requests that it can answer now, and nothing after its last answer."""
+        if self._last and not self._has_request:
             self._drop()
             return
         while self._ahead and self._problem is None:
             if self._missing != 0:
                 self._give(self._ahead[: self._missing])
-            elif self._asked or self._unread_deadline < math.inf or not self._begin():
+            elif self._has_request or self._unread_deadline < math.inf or not self._begin():
                 break
-        if self._dropped and not self._asked:
+        if self._dropped and not self._has_request:
             self._refuse(overloaded())
         self._balance()
 
@@ -291,14 +291,14 @@ class HandedOver(Connection):
         if data is None or head is None:
             return False
         self._last = self._last or not head.keeps_open
-        self._asked, self._missing = True, head.length
+        self._has_request, self._missing = True, head.length
         self._wait(self._limits.body_seconds)
         self._arrived = len(data)
         self._feed(data)
         return True
 
     def _give(self, part: bytes) -> None:
-        """Give the handler a part of a body."""
+        """Pass a part of a body to the handler."""
         self._ahead = self._ahead[len(part) :]
         self._arrived += len(part)
         if self._missing is not None:
@@ -313,13 +313,13 @@ class HandedOver(Connection):
         self._handler.data_received(data)
 
     def _refuse(self, problem: ProblemError) -> None:
-        """Answer with this, in its turn, whatever the current request is, and where it is none."""
+        """Answer with this, in its turn, whatever the current request is, and if it is none."""
         self._problem, self._last = problem, True
         self._wait(self._limits.answer_seconds)
         if self._task is not None:
             self._task.cancel()
-        elif not self._asked:
-            self._asked = True
+        elif not self._has_request:
+            self._has_request = True
             self._handler.data_received(STAND_IN)
         self._drop()
 
@@ -333,7 +333,7 @@ class HandedOver(Connection):
 
 @web.middleware
 async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Has every request answered under the eyes of its connection."""
+    """Middleware by which the connection of a request awaits its answer."""
     connection = _listener_to(request.transport)
     if connection is None:
         raise ConnectionResetError("the connection ended before its request was handled")

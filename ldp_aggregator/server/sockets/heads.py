@@ -19,9 +19,9 @@ from ldp_protocols.wire import MEDIA_TYPE
 
 END: Final = b"\r\n\r\n"
 HEAD_LINES: Final = 4
-"""A head may be as long as so many lines of the greatest length."""
+"""Longest head, in lines of the greatest length."""
 MOST_HEADERS: Final = 100
-"""As in other servers. What is made of a head takes much more room than its bytes where its lines are short."""
+"""Most headers, as in other servers: a parsed head of short lines takes much more room than its bytes."""
 
 _SEALED: Final = b"POST /v1/ohttp HTTP/1.1\r\n"
 _LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")
@@ -47,23 +47,23 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class UploadHead:
-    """That of an upload to a campaign, or of a sealed one (None) to whichever, with a body of ``length`` bytes.
-    ``shown`` is its header ``Authorization``.
+    """Head of an upload with a body of ``length`` bytes; ``campaign_id`` is None for a sealed one.
+    ``authorization`` is its header ``Authorization``.
     """
 
     campaign_id: str | None
     length: int
     keeps_open: bool
-    shown: str | None
+    authorization: str | None
     headers: tuple[tuple[str, str], ...]
 
 
 _SHOWN: Final = re.compile(rb"\r\n[Aa]uthorization: ([!-~]+(?: [!-~]+)*)(?=\r\n[^ \t])")
-"""The line of a header that shows something, which the next one does not go on with."""
-MOST_KNOWN: Final = 256
+"""The line of a header ``Authorization`` that no further line continues."""
+MOST_CACHED: Final = 256
 LONGEST_KNOWN: Final = 512
-"""Heads of uploads that are remembered, and their bytes."""
-_known: Final[dict[bytes, UploadHead]] = {}
+"""Bytes of the longest head that is cached; :data:`MOST_CACHED` heads are."""
+_cached: Final[dict[bytes, UploadHead]] = {}
 
 
 class _Reader:
@@ -96,16 +96,16 @@ def read_head(head: bytes) -> UploadHead | Head:
     The same app sends the same head from every device, so those of uploads are remembered for a while, unless a header
     may tell one device from another. What a device shows is a line of its own: the rest is remembered without it.
     """
-    known = _known.get(head)
-    if known is not None:
-        return known
-    shown = _SHOWN.search(head)
-    rest = head if shown is None else head[: shown.start()] + head[shown.end() :]
-    known = None if shown is None else _known.get(rest)
-    if shown is not None and known is not None:
-        text = shown[1].decode("ascii")
-        headers = (*known.headers, ("authorization", text))
-        return UploadHead(known.campaign_id, known.length, known.keeps_open, text, headers)
+    cached = _cached.get(head)
+    if cached is not None:
+        return cached
+    header = _SHOWN.search(head)
+    rest = head if header is None else head[: header.start()] + head[header.end() :]
+    cached = None if header is None else _cached.get(rest)
+    if header is not None and cached is not None:
+        text = header[1].decode("ascii")
+        headers = (*cached.headers, ("authorization", text))
+        return UploadHead(cached.campaign_id, cached.length, cached.keeps_open, text, headers)
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     tunnels = False
@@ -129,12 +129,12 @@ def read_head(head: bytes) -> UploadHead | Head:
     if found is None:
         return _read_other(reader.headers, keeps_open=parser.should_keep_alive())
     if len(rest) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers if name != _AUTHORIZATION):
-        if shown is not None:
+        if header is not None:
             read_head(rest)
-        elif found.shown is None:
-            if len(_known) >= MOST_KNOWN:
-                _known.clear()
-            _known[head] = found
+        elif found.authorization is None:
+            if len(_cached) >= MOST_CACHED:
+                _cached.clear()
+            _cached[head] = found
     return found
 
 
@@ -151,9 +151,9 @@ def _read_upload(headers: list[tuple[bytes, bytes]], campaign_id: str | None, *,
         return None
     if campaign_id is None and int(length) > SHORT_BYTES:
         return None
-    shown = once[_AUTHORIZATION].decode("latin-1") if _AUTHORIZATION in once else None
+    authorization = once[_AUTHORIZATION].decode("latin-1") if _AUTHORIZATION in once else None
     texts = tuple((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers)
-    return UploadHead(campaign_id, int(length), keeps_open, shown, texts)
+    return UploadHead(campaign_id, int(length), keeps_open, authorization, texts)
 
 
 def _read_other(headers: list[tuple[bytes, bytes]], *, keeps_open: bool) -> Head:

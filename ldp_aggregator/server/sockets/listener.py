@@ -2,7 +2,7 @@
 
 A loop's own server makes a connection of a socket only after the handshake, so that nobody could count or time those
 that never shake hands. With TLS they have a number and a time of their own. Who has said nothing waits apart from who
-is shaking hands, and where all places are taken it is the oldest that goes: whoever has something to say gets in.
+is shaking hands, and if all places are taken it is the oldest that goes: whoever has something to say gets in.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ldp_aggregator.store.contract import LOG, kind_of
 
 BACKLOG: Final = 1024
 SOON: Final = timedelta(days=7)
-"""A certificate that ends within is told of when it is read."""
+"""A certificate that ends within this time is logged when it is read."""
 OWN: Final = 128
 """Open files for the store, its database, logs, and what accepts on the other listeners."""
 
@@ -55,7 +55,7 @@ class Listeners:
 
     @classmethod
     def bind(cls, settings: Settings) -> Listeners:
-        """Raises OSError."""
+        """The bound sockets of the settings. Raises OSError."""
         bound: list[socket.socket] = []
         try:
             places = (settings.listen, settings.listen_admin, settings.listen_operations)
@@ -95,8 +95,8 @@ async def listen(
 
 
 async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Connections], seconds: float) -> None:
-    """Accept no more and let open requests end. What has not after ``seconds`` in all is cut off, whoever does not read
-    his answer.
+    """Accept no more and let open requests end. Those that have not after ``seconds`` in all are cut off, also if a
+    client does not read its answer.
     """
     until = asyncio.get_running_loop().time() + seconds
     for connections in accepting:
@@ -157,12 +157,12 @@ def _url_of(bound: socket.socket, *, tls: bool) -> str:
 
 
 HANDSHAKE_SECONDS: Final = 5.0
-"""Seconds that a client has for its first word, and then for its handshake."""
+"""Seconds that a client has for its first byte, and then for its handshake."""
 MOST_SILENT: Final = 256
 MOST_HANDSHAKES: Final = 256
-"""At one time. With the limit of connections they bound what a listener takes of the process's sockets."""
+"""Most handshakes at one time; with the limit of connections they bound a listener's sockets."""
 PAUSE_SECONDS: Final = 1.0
-"""After a failure to accept; it is nearly always that the process has no socket left."""
+"""Seconds after a failure to accept, which is nearly always for want of sockets."""
 
 
 class TlsListener:
@@ -173,9 +173,9 @@ class TlsListener:
         self._loop = asyncio.get_running_loop()
         self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
         self._greeting: dict[asyncio.Task[None], socket.socket | None] = {}
-        """With the socket, as long as the task has not begun."""
+        """Tasks of handshakes, each with its socket until the task has begun."""
         self.accepting = asyncio.create_task(self._accept(), name="door")
-        """Nobody can connect once this ends."""
+        """The task that accepts connections, until it ends."""
 
     def close(self) -> None:
         """Accept no more, and give up handshakes."""
@@ -233,7 +233,7 @@ class TlsListener:
 
 
 def load_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context of the public listener, None where it speaks plain HTTP. Raises LdpError."""
+    """The TLS context of the public listener, None if it speaks plain HTTP. Raises LdpError."""
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

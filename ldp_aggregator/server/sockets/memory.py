@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Client(Protocol):
-    """Somebody of whom bytes are held."""
+    """A connection whose bytes are in memory."""
 
     is_stranger: bool
-    """No token in use was shown."""
+    """True if it has shown no token in use."""
 
     def give_way(self) -> None:
         """Drop what has come of requests that are not complete, and say so."""
@@ -19,22 +19,22 @@ class Client(Protocol):
 
 
 class Memory:
-    """``most`` bytes. What is charged is there: nobody holds room by announcing what he does not send.
+    """``most`` bytes. What is charged is there: no client holds room by announcing bytes that it does not send.
 
-    Where room is needed those go whom we wait for, and not those who wait for us: who has not read his answer for
-    longest, then whose request has been incomplete for longest, and of these a stranger before anybody else.
+    If room is needed, clients go that the server waits for: the one that has not read its answer for longest, then
+    the one whose request has been incomplete for longest, and of these a stranger (without a token in use) first.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.held = 0
-        """Bytes held now."""
+        self.used = 0
+        """Bytes in use now."""
         self._unread: dict[Client, int] = {}
         self._unfinished: dict[Client, int] = {}
 
     def take(self, size: int) -> bool:
-        """Hold so many more bytes of requests that are being answered; False where there is no room for them."""
-        while self.held + size > self._most:
+        """Hold so many more bytes of requests that are being answered; False if there is no room for them."""
+        while self.used + size > self._most:
             if self._unread:
                 reader = next(iter(self._unread))
                 self.read(reader)
@@ -46,18 +46,18 @@ class Memory:
                 sender.give_way()
             else:
                 return False
-        self.held += size
+        self.used += size
         return True
 
     def give(self, size: int) -> None:
-        """Give back what was taken."""
-        self.held -= size
+        """Free bytes that :meth:`take` took."""
+        self.used -= size
 
     def note_unfinished(self, sender: Client, size: int) -> None:
         """So many bytes of this sender wait for the rest of their request. They are there already, so it may be this
         sender who goes.
         """
-        self.held += size - self._unfinished.get(sender, 0)
+        self.used += size - self._unfinished.get(sender, 0)
         if size:
             self._unfinished[sender] = size
             self.take(0)
@@ -67,9 +67,9 @@ class Memory:
     def note_unread(self, reader: Client, size: int) -> None:
         """An answer of which so many bytes are not read. They are there already, so it may be this reader who goes."""
         self._unread[reader] = size
-        self.held += size
+        self.used += size
         self.take(0)
 
     def read(self, reader: Client) -> None:
         """The answer was read, or never will be."""
-        self.held -= self._unread.pop(reader, 0)
+        self.used -= self._unread.pop(reader, 0)

@@ -35,15 +35,15 @@ class State(Enum):
     """The states of a connection."""
 
     BETWEEN = auto()
-    """It waits for a request, of which the beginning may be there."""
+    """No request, or a part of its head."""
     ASKING = auto()
-    """It is asked whether an upload is taken."""
+    """The admission of an upload is being decided."""
     READING = auto()
     """The body of an upload arrives."""
     COUNTING = auto()
     """An upload is in the writer's queue."""
     REFUSED = auto()
-    """It was one too many, and is told so once it asks."""
+    """Beyond the limit of connections: refused at its first request."""
 
 
 class ClientConnection(Connection):
@@ -61,11 +61,11 @@ class ClientConnection(Connection):
         self._missing = 0
         """Bytes of the current upload that have not arrived."""
         self._parts: list[bytes] = []
-        self.terms: UploadBounds
+        self.bounds: UploadBounds
         self.body = b""
-        self.shown: str | None = None
+        self.authorization: str | None = None
         self.since = 0.0
-        """When the head of the current upload was read."""
+        """Time at which the head of the current upload was read."""
 
     @property
     def is_between(self) -> bool:
@@ -101,7 +101,7 @@ class ClientConnection(Connection):
         self._balance()
 
     def eof_received(self) -> bool:
-        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
+        """Answer a client that has closed its sending side. (TLS has no such state.)"""
         arrived = self._state is State.COUNTING or (self._state is State.ASKING and len(self._ahead) >= self._missing)
         if arrived and self._transport.get_extra_info("sslcontext") is None:
             self._heard_all = True
@@ -202,42 +202,42 @@ class ClientConnection(Connection):
         self._head, self._missing = head, head.length
         self.since = time.perf_counter()
         self._deadline = math.inf
-        self.shown = head.shown
+        self.authorization = head.authorization
         if head.campaign_id is None:
             self._welcome_sealed(cast("GatewayKeys", self._gateway), intake)
             return
-        terms = intake.known_terms(head.campaign_id, claims=head.shown is not None)
-        if terms is None:
+        bounds = intake.cached_bounds(head.campaign_id, claims=head.authorization is not None)
+        if bounds is None:
             self._state = State.ASKING
             self._asking = self._loop.create_task(self._ask(head.campaign_id, CIMultiDict(head.headers), intake))
         else:
-            self._welcome(terms, intake)
+            self._welcome(bounds, intake)
 
     async def _ask(self, campaign_id: str, headers: CIMultiDict[str], intake: Intake) -> None:
         problem = None
         try:
-            terms = await intake.terms(campaign_id, headers)
+            bounds = await intake.bounds(campaign_id, headers)
         except Exception as error:  # Whatever it is, the client gets a document.
             problem = as_problem(error, intake.metrics)
         self._asking = None
         if problem is None:
-            self._welcome(terms, intake)
+            self._welcome(bounds, intake)
         else:
             self._refuse_unread(problem)
         self._balance()
 
-    def _welcome(self, terms: UploadBounds, intake: Intake) -> None:
+    def _welcome(self, bounds: UploadBounds, intake: Intake) -> None:
         try:
-            intake.begin(terms, self._missing)
+            intake.begin(bounds, self._missing)
         except ProblemError as problem:
             self._refuse_unread(problem)
             return
-        self.terms = terms
-        self.is_stranger = self.is_stranger and not terms.is_relay
+        self.bounds = bounds
+        self.is_stranger = self.is_stranger and not bounds.is_relay
         self._read()
 
     def _welcome_sealed(self, gateway: GatewayKeys, intake: Intake) -> None:
-        """Whose it is, and whether that is welcome, is known once it was opened."""
+        """A sealed upload: its campaign, and whether it is admitted, are known once it is opened."""
         try:
             gateway.check_open()
             if intake.ingest.is_draining:

@@ -35,31 +35,31 @@ _NAMES: Final = (
 )
 _FIELDS: Final = (*_TIMES, *_NAMES, "held_until", "checked")
 _COLUMNS: Final = ", ".join(_FIELDS)
-"""All but the document, which its id is the check of."""
+"""Columns of a campaign but its document, which its id checks."""
 _HEAD: Final = "reports, vouched, least_batch, digest, checked"
-"""Of a part, all but its sums."""
+"""Columns of a part but its sums."""
 _RELEASED: Final = "reports, digest, checked, sums"
 VERSION_COLUMNS: Final = "version, created, digest, checked"
-"""Of a model, all but its document."""
+"""Columns of a model but its document."""
 
 ALONE: Final = "FOR UPDATE"
-"""Nobody else counts, puts a share, or has any of these locks."""
+"""Lock under which nobody else counts, puts a share, or has any of these locks."""
 IN_TURN: Final = "FOR NO KEY UPDATE"
-"""One at a time, while others go on counting."""
+"""Lock of one process at a time, while others go on counting."""
 TOGETHER: Final = "FOR KEY SHARE"
-"""Any number at once, and nobody has it alone."""
+"""Lock of any number at once, while nobody has the campaign alone."""
 
 
 class Campaigns(Transactions):
     """Campaigns, their ends, and what was counted."""
 
     _go_along: tuple[Callable[[str], Awaitable[None]], ...] = ()
-    """What else is forgotten where a campaign is deleted."""
+    """Functions that forget the rest of a deleted campaign."""
     _settled: tuple[Callable[[str], Awaitable[None]], ...] = ()
-    """Is asked before a campaign is sealed, and refuses by raising StoreError."""
+    """Checks before a campaign is sealed, which refuse by raising StoreError."""
 
     async def _claim(self, campaign_id: str) -> None:
-        """Before a transaction that needs a campaign :data:`ALONE`. Raises StoreError where it may."""
+        """Announce a transaction that needs a campaign :data:`ALONE`. May raise StoreError."""
 
     async def _forget_ids(self, db: SqlConnection, number: int) -> None:
         """Drop the ids of a campaign, as far as a transaction can."""
@@ -81,7 +81,7 @@ class Campaigns(Transactions):
     ) -> bool:
         """Keep a campaign; False (and no change) where it exists already, of whatever kind.
 
-        Raises StoreError where it was deleted: its ids are gone, and what was counted would count again.
+        Raises StoreError if it was deleted: its ids are gone, and what was counted would count again.
         """
         absent = await absence(db, campaign.id)
         if absent.code == DELETED:
@@ -90,11 +90,7 @@ class Campaigns(Transactions):
             db,
             "campaigns",
             {
-                "id": campaign.id,
-                "title": campaign.title,
-                "document": campaign.document,
-                "opens": campaign.opens,
-                "closes": campaign.closes,
+                **{name: getattr(campaign, name) for name in ("id", "title", "document", "opens", "closes")},
                 "created": await db.now(),
                 "max_reports": max_reports,
                 "uploads_need": uploads_need,
@@ -165,7 +161,7 @@ class Campaigns(Transactions):
 
     @writing
     async def reopen_campaign(self, db: SqlConnection, campaign_id: str) -> CampaignState:
-        """Take a closing back. Raises StoreError where the campaign is sealed."""
+        """Take a closing back. Raises StoreError if the campaign is sealed."""
         found = await row(db, campaign_id, ALONE)
         check_reopening(found)
         await put(db, found, closed=None, over_since=None)
@@ -180,7 +176,7 @@ class Campaigns(Transactions):
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
         """Drop the ids of a campaign that has been closed for the grace period (or is, with ``at_once``), for good.
 
-        Raises StoreError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
+        Raises StoreError if it has not, StoreError if somebody reads the ids: nothing waits for a reader.
         """
         if (await self.state(campaign_id)).life.sealed is None:
             for check in self._settled:
@@ -190,7 +186,7 @@ class Campaigns(Transactions):
 
     @writing
     async def _seal(self, db: SqlConnection, campaign_id: str, *, at_once: bool) -> int:
-        """From here on its ids count for nothing, and may be dropped."""
+        """Mark a campaign as sealed: from here on its ids count for nothing, and may be dropped."""
         found = await row(db, campaign_id, ALONE)
         now = await db.now()
         check_sealing(found, now, at_once=at_once)
@@ -207,13 +203,13 @@ class Campaigns(Transactions):
         self._settled = (*self._settled, check)
 
     def when_deleting(self, forget: Callable[[str], Awaitable[None]]) -> None:
-        """Have whatever else is kept of a campaign forgotten before it is dropped. Where that fails it is not."""
+        """Have whatever else is kept of a campaign forgotten before it is dropped. If that fails it is not."""
         self._go_along = (*self._go_along, forget)
 
     async def delete_campaign(self, campaign_id: str) -> None:
         """Drop a closed campaign with all that was counted and published; its id can never be used again.
 
-        Raises StoreError where it is not closed, StoreError where somebody reads the ids.
+        Raises StoreError if it is not closed, StoreError if somebody reads the ids.
         """
         number = await self._begin_deletion(campaign_id)
         for forget in self._go_along:
@@ -239,7 +235,7 @@ class Campaigns(Transactions):
 
     @reading
     async def tally(self, db: SqlConnection, campaign_id: str) -> Tally:
-        """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
+        """The exact sums of all reports counted so far. Raises StoreError if what is stored is no tally of it."""
         found = await row(db, campaign_id)
         try:
             campaign = Campaign.parse(await document(db, campaign_id), campaign_id)
@@ -265,7 +261,7 @@ class Campaigns(Transactions):
 
 
 def sum_or_refuse(campaign: Campaign, parts: Sequence[Row], table: str = "parts") -> Tally:
-    """The sum of parts that were read whole. Raises StoreError where one is damaged, or is none of this campaign."""
+    """The sum of parts that were read whole. Raises StoreError if one is damaged, or is none of this campaign."""
     for part in parts:
         sound(table, part, campaign.id)
     try:
@@ -282,7 +278,7 @@ def _damaged(campaign_id: str, error: Exception) -> StoreError:
 
 
 async def rows(db: SqlConnection) -> list[CampaignRow]:
-    """All campaigns, oldest first. Raises StoreError where one is damaged."""
+    """All campaigns, oldest first. Raises StoreError if one is damaged."""
     return [row_of(found) for found in await listed(db)]
 
 
@@ -315,7 +311,7 @@ async def absence(db: SqlConnection, campaign_id: str) -> StoreError:
 
 
 async def document(db: SqlConnection, campaign_id: str) -> bytes:
-    """Raises StoreError."""
+    """The document of a campaign. Raises StoreError."""
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
         raise await absence(db, campaign_id)
@@ -323,7 +319,7 @@ async def document(db: SqlConnection, campaign_id: str) -> bytes:
 
 
 async def state(db: SqlConnection, campaign_id: str) -> CampaignState:
-    """Raises StoreError."""
+    """The state of a campaign. Raises StoreError."""
     found = await row(db, campaign_id)
     [only] = await _states(db, found.number)
     if only.damaged:
@@ -375,7 +371,7 @@ async def reports(db: SqlConnection, row: CampaignRow) -> int:
 
 
 async def room(db: SqlConnection, row: CampaignRow) -> int | None:
-    """The number of reports that the campaign still takes; None where nothing limits it."""
+    """The number of reports that the campaign still takes; None if nothing limits it."""
     return None if row.max_reports is None else max(row.max_reports - await reports(db, row), 0)
 
 

@@ -46,7 +46,7 @@ def check_of(table: str, values: Mapping[str, Any], campaign_id: str | None = No
 
 
 def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | None:
-    """Look for what is wrong with a row, with its content where that was read too; None where it is sound."""
+    """Damage of a row, and of its content if that was read too; None if it is sound."""
     values = dict(row)
     try:
         content = values.get(CONTENT.get(table, ""))
@@ -57,18 +57,18 @@ def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | Non
         else:
             return None
     except (ValueError, TypeError, OverflowError):
-        damage = "it has what nobody wrote"
+        damage = "it has a value that no store writes"
     name = next((f" {values[column]!r}" for column in _NAMES if column in values), "")
     return f"{table}{name}: {damage}"
 
 
 def legible(value: Any) -> str:
-    """What stands in a damaged row, as it may be shown."""
+    """Printable text of a value in a damaged row."""
     return str(value).encode("ascii", "backslashreplace").decode()
 
 
 def sound(table: str, row: Row, campaign_id: str | None = None) -> Row:
-    """The row, which was read with all that its check is of. Raises StoreError where it is damaged."""
+    """The row, which was read with all that its check is of. Raises StoreError if it is damaged."""
     damage = damage_of(table, row, campaign_id)
     if damage is not None:
         whose = "the store" if campaign_id is None else f"campaign {campaign_id}"
@@ -91,7 +91,7 @@ async def insert(
 
 
 async def insert_numbered(db: SqlConnection, table: str, values: Mapping[str, Any], more: str = "") -> int | None:
-    """Write a row that the database numbers; returns the number, None where ``more`` kept it from being written."""
+    """Write a row that the database numbers; returns the number, None if ``more`` kept it from being written."""
     made = await insert(db, table, values, more=f"{more} RETURNING number")
     if made is None:
         return None
@@ -101,7 +101,7 @@ async def insert_numbered(db: SqlConnection, table: str, values: Mapping[str, An
 
 
 async def change(db: SqlConnection, table: str, key: tuple[str, Any], changes: Mapping[str, Any]) -> None:
-    """Change a row that is of no campaign, or is one, and its check with it. Raises StoreError where it is damaged."""
+    """Change a row that is of no campaign, or is one, and its check with it. Raises StoreError if it is damaged."""
     found = await db.fetchrow(f"SELECT * FROM {table} WHERE {key[0]} = $1 FOR NO KEY UPDATE", key[1])
     if found is None:
         return

@@ -28,7 +28,7 @@ class Published(Transactions):
 
     @reading
     async def model(self, db: SqlConnection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
-        """A version of the model, by default the latest; None where there is none."""
+        """A version of the model, by default the latest; None if there is none."""
         row = await campaigns.row(db, campaign_id)
         versions = await campaigns.versions(db, row)
         chosen = (version if version in versions else None) if version is not None else max(versions, default=None)
@@ -47,7 +47,7 @@ class Published(Transactions):
 
     @reading
     async def archived_at(self, db: SqlConnection) -> str | None:
-        """The address that its reports were archived at last, None where they never were."""
+        """The address that its reports were archived at last, None if they never were."""
         found = await db.fetchrow("SELECT * FROM origin")
         return None if found is None else sound("origin", found)["archive"]
 
@@ -60,15 +60,15 @@ class Published(Transactions):
     async def put_directory(self, db: SqlConnection, key: str, version: int, document: bytes) -> None:
         """Keep a publisher's directory in place of an older one; the same again changes nothing.
 
-        Raises StoreError where a newer one is kept, or another of this version.
+        Raises StoreError if a newer one is kept, or another of this version.
         """
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
-        kept = await _directory(db, key)
-        if kept is not None and version <= kept["version"]:
-            if (version, document) == (kept["version"], bytes(kept["document"])):
+        stored = await _directory(db, key)
+        if stored is not None and version <= stored["version"]:
+            if (version, document) == (stored["version"], bytes(stored["document"])):
                 return
-            text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
+            text = f"version {stored['version']} of this publisher's directory is kept; sign a later one"
             raise StoreError(text, contract.OLDER)
         values = {"key": key, "version": version, "digest": digest_of(document), "document": document}
         replaced = ", ".join(f"{name} = excluded.{name}" for name in (*values, "checked"))
@@ -77,13 +77,13 @@ class Published(Transactions):
     @reading
     async def directory(self, db: SqlConnection, key: str) -> bytes | None:
         """The newest directory of a publisher."""
-        kept = await _directory(db, key)
-        return None if kept is None else bytes(kept["document"])
+        stored = await _directory(db, key)
+        return None if stored is None else bytes(stored["document"])
 
 
 async def _directory(db: SqlConnection, key: str) -> Row | None:
-    kept = await db.fetchrow("SELECT * FROM directories WHERE key = $1", key)
-    return None if kept is None else sound("directories", kept)
+    stored = await db.fetchrow("SELECT * FROM directories WHERE key = $1", key)
+    return None if stored is None else sound("directories", stored)
 
 
 async def origin(db: SqlConnection) -> Origin:

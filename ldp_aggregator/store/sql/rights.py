@@ -17,7 +17,7 @@ class Rights(Transactions):
 
     @writing
     async def add_token(self, db: SqlConnection, token: StoredToken) -> None:
-        """Keep a token. Raises StoreError where the name is taken."""
+        """Keep a token. Raises StoreError if the name is taken."""
         await _add_token(db, token)
 
     @reading
@@ -33,7 +33,7 @@ class Rights(Transactions):
 
     @writing
     async def revoke_token(self, db: SqlConnection, name: str) -> bool:
-        """Make a token useless; False where no token that was not revoked has this name."""
+        """Make a token useless; False if no token that was not revoked has this name."""
         return await _revoke(db, name)
 
     @writing
@@ -43,7 +43,7 @@ class Rights(Transactions):
         """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
         have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
 
-        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
+        False (and no change) where no token in use has this name. Raises StoreError if the new name is taken.
         """
         # The lock on the old token's row makes another rotation or revocation of it wait, and shares of its node.
         old = await named_token(db, name, "FOR UPDATE")

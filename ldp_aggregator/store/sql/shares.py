@@ -34,7 +34,7 @@ class NodeShares(campaigns.Campaigns):
     ) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
 
-        Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
+        Returns the code that refuses it, None if it is kept. ``token`` is the name of the token that was shown,
         by default the node's first; the bytes are those of a share that was decoded. The document allows
         ``most_replacements``.
         """
@@ -57,9 +57,9 @@ class NodeShares(campaigns.Campaigns):
         counted = await campaigns.reports(db, row) if row.may_become_federated else 0
         moment = await db.moment()
         now = moment.now
-        shown = await named_token(db, token, "FOR SHARE")
+        holder = await named_token(db, token, "FOR SHARE")
         takes_shares = not takes_reports(row.salt, row.max_reports, counted)
-        refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(shown, node, now))
+        refused = refuse_node(takes_shares, row.life, moment, token_in_use=_has_say(holder, node, now))
         if refused is None and most is not None and await _replacements(db, row, node, share) > most:
             refused = REPLACED
         if refused is None:
@@ -77,11 +77,11 @@ class NodeShares(campaigns.Campaigns):
     async def withdraw_share(
         self, db: SqlConnection, campaign_id: str, node: str, *, token: str | None = None
     ) -> str | None:
-        """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
+        """Drop a node's share, durably; None also if it has none, else the code that refuses it."""
         row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
         moment = await db.moment()
-        shown = await named_token(db, token or node, "FOR SHARE")
-        refused = refuse_node(row.salt is not None, row.life, moment, token_in_use=_has_say(shown, node, moment.now))
+        holder = await named_token(db, token or node, "FOR SHARE")
+        refused = refuse_node(row.salt is not None, row.life, moment, token_in_use=_has_say(holder, node, moment.now))
         if refused is None:
             await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
         return refused
@@ -111,9 +111,9 @@ class NodeShares(campaigns.Campaigns):
         return tuple((node, found.get(node), sent) for node, sent in await _releases(db, row))
 
 
-def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
+def _has_say(token: StoredToken | None, node: str, now: datetime) -> bool:
     """Tell whether a token may still change a node's share: it may have been revoked since its request began."""
-    return shown is not None and shown.is_in_use(now) and shown.node == node
+    return token is not None and token.is_in_use(now) and token.node == node
 
 
 async def _is_open(db: SqlConnection, row: CampaignRow) -> bool:
@@ -132,7 +132,7 @@ async def _count_release(db: SqlConnection, row: CampaignRow, node: str, share: 
 
 
 async def _replacements(db: SqlConnection, row: CampaignRow, node: str, share: bytes) -> int:
-    """Count the replacements of a node once a share is counted; 0 where it was before, or is of other rows."""
+    """Count the replacements of a node once a share is counted; 0 if it was before, or is of other rows."""
     sent = {one["digest"]: one["other_rows"] for one in await sent_shares(db, row) if one["node"] == node}
     if digest_of(share) in sent or (sent and has_other_rows(share)):
         return 0

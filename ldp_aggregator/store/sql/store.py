@@ -8,8 +8,8 @@ from typing import Final
 
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_aggregator.node_statistics import decode_share
-from ldp_aggregator.store.contract import Counting, StoreError
-from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.contract import LOG, UNAVAILABLE, Counting, Outcome, StoreError, told_of
+from ldp_aggregator.store.decisions import Batch, CampaignRow
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.checks import damage_of, legible
 from ldp_aggregator.store.sql.published import Published
@@ -38,15 +38,15 @@ CheckIds = Callable[[SqlConnection, CampaignRow], Awaitable[tuple[int | None, li
 
 async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[type[Exception], ...]) -> list[Damage]:
     """Check every row of a store. ``unreadable`` is what the database raises for what it cannot read."""
-    told: list[Damage] = []
-    told_apart: tuple[type[Exception], ...] = (StoreError, *unreadable)
+    damages: list[Damage] = []
+    reported: tuple[type[Exception], ...] = (StoreError, *unreadable)
 
     async def look(campaign_id: str | None, problems: Awaitable[list[str]]) -> None:
         try:
             async with db.savepoint():
-                told.extend(Damage(campaign_id, problem) for problem in await problems)
-        except told_apart as error:
-            told.append(Damage(campaign_id, f"what is stored of it cannot be read: {error}"))
+                damages.extend(Damage(campaign_id, problem) for problem in await problems)
+        except reported as error:
+            damages.append(Damage(campaign_id, f"its rows cannot be read: {error}"))
 
     for table in OF_STORE:
         await look(None, _problems_of_table(db, table))
@@ -56,8 +56,8 @@ async def findings(db: SqlConnection, check_ids: CheckIds, unreadable: tuple[typ
             row = campaigns.row_of(found)
             await look(row.id, _problems_of_campaign(db, row, check_ids))
         else:
-            told.append(Damage(legible(found["id"]), damage))
-    return told
+            damages.append(Damage(legible(found["id"]), damage))
+    return damages
 
 
 async def _problems_of_table(db: SqlConnection, table: str) -> list[str]:
@@ -126,8 +126,13 @@ class Store(NodeShares, Rights, Published, Counting):
     All methods may raise StoreError.
     """
 
+    def _uncounted(self, batch: Batch, error: Exception) -> Sequence[Outcome]:
+        """Answers to a batch that the database failed to count, which is logged; it fails no other."""
+        LOG.error("a campaign was not counted", extra={"campaign": batch.campaign.id, **told_of(error)})
+        return batch.refused(UNAVAILABLE)
+
     async def check(self) -> list[Damage]:
-        """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
+        """Damage of what is stored: ids and counts that do not agree, documents that do not have their id,
         shares that are none of their campaign.
         """
         raise NotImplementedError

@@ -25,7 +25,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 MOST: Final = (1 << 63) - 1
-"""What LIMIT takes where there is none."""
+"""Value of LIMIT if there is none."""
 
 
 class SqlConnection(Protocol):
@@ -35,7 +35,7 @@ class SqlConnection(Protocol):
         """All rows."""
 
     async def fetchrow(self, statement: str, *values: Any) -> Row | None:
-        """The first row, None where there is none."""
+        """The first row, None if there is none."""
 
     async def execute(self, statement: str, *values: Any) -> int:
         """The number of rows that were written."""
@@ -57,7 +57,7 @@ class Transactions(Protocol):
     """A place to work: in one transaction, all of it or nothing. The connection puts the ``name`` into every
     statement where its database keeps a log of slow ones.
 
-    Raises StoreError where the database fails.
+    Raises StoreError if the database fails.
     """
 
     async def _read(self, work: Work[Result], name: str = "") -> Result: ...
@@ -107,7 +107,7 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "sqlite": {"SERIAL": "INTEGER PRIMARY KEY AUTOINCREMENT", "NAME": "text"},
     "postgres": {"SERIAL": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "NAME": 'text COLLATE "C"'},
 }
-"""What each database calls a number that it gives itself, and a text that is ordered by its bytes."""
+"""Each database's type of a number that it assigns, and of a text that is ordered by its bytes."""
 
 _TABLES: Final = """
 CREATE TABLE campaigns (
@@ -162,13 +162,14 @@ CREATE TABLE origin (
     checked bigint NOT NULL
 )
 """
-"""A campaign has a salt if and only if it is federated; one that somebody is about to have for himself is held, and
-nobody else takes its lock meanwhile; ``lost_ids`` counts the reports whose ids a damaged run has lost. ``releases`` has
-every share that a node ever sent, by its digest, and whether it is of rows that none before it had; ``publications``
-what was last published of a campaign whose document fixes when. ``tokens.campaigns`` are ids with blanks between them.
-An act outlives its campaign, and names it by its id. ``checked`` is the check of a row, ``digest`` the SHA-256 of its
-content (:mod:`ldp_aggregator.store.sql.checks`); what is large stands last. ``origin`` has a name drawn for the store,
-the version that its models are above, whether it is a backup, and where its reports were archived last."""
+"""A campaign has a salt if and only if it is federated; a process that waits for its exclusive lock sets
+``held_until``: others take none meanwhile; ``lost_ids`` counts the reports whose ids a damaged run has lost.
+``releases`` has every share that a node ever sent, by its digest, and whether it is of rows that none before it had;
+``publications`` the sums last published of a campaign whose document fixes the times. ``tokens.campaigns`` are ids with
+blanks between them. An act outlives its campaign, and names it by its id. ``checked`` is the check of a row, ``digest``
+the SHA-256 of its content (:mod:`ldp_aggregator.store.sql.checks`); what is large stands last. ``origin`` has a name
+drawn for the store, the version that its models are above, whether it is a backup, and where its reports were archived
+last."""
 
 OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
 """The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""

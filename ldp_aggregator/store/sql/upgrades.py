@@ -28,14 +28,14 @@ async def carry(db: SqlConnection, before: str, numbers: str = "") -> Mapping[in
     """
     ids = {row["number"]: row["id"] for row in await db.fetch(f"SELECT number, id FROM {before}campaigns")}
     for table in SHARED:
-        kept = numbers if table in NUMBERED else ""
+        overriding = numbers if table in NUMBERED else ""
         of_campaign = table in OF_CAMPAIGNS
         for number in ids if of_campaign else (None,):  # What may be large is in memory for one campaign at a time.
             where, given = (" WHERE campaign = $1", (number,)) if of_campaign else ("", ())
             for row in await db.fetch(f"SELECT * FROM {before}{table}{where}", *given):
                 values = _checked(table, row, None if number is None else ids[number])
                 places = ", ".join(f"${place}" for place in range(1, len(values) + 1))
-                statement = f"INSERT INTO {table} ({', '.join(values)}) {kept} VALUES ({places})"
+                statement = f"INSERT INTO {table} ({', '.join(values)}) {overriding} VALUES ({places})"
                 await db.execute(statement, *values.values())
     return ids
 
@@ -47,7 +47,7 @@ def _checked(table: str, row: Row, campaign_id: str | None) -> dict[str, Any]:
             values["digest"] = digest_of(values[CONTENT[table]])
         return {**values, "checked": check_of(table, values, campaign_id)}
     except (ValueError, TypeError, OverflowError):
-        raise StoreError(f"a row of {table} has what nobody wrote; restore a backup", DAMAGED) from None
+        raise StoreError(f"a row of {table} has a value that no store writes; restore a backup", DAMAGED) from None
 
 
 async def written(db: SqlConnection) -> str:

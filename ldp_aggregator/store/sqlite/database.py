@@ -26,14 +26,14 @@ from ldp_aggregator.store.contract import DAMAGED, LOG, StoreError, from_text, k
 from ldp_aggregator.store.sql.checks import insert, sound
 from ldp_aggregator.store.sql.published import begin_origin
 from ldp_aggregator.store.sql.tables import VERSION, Result, Row, check_version, for_sqlite, make_tables
-from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.sqlite.run_files import Draft, Run, open_run, remove_leftovers, write_run
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, UnsortedIds, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Run, RunFile, open_run, remove_leftovers, write_run
 
 FILE_NAME: Final = "aggregator.sqlite3"
 APPLICATION: Final = 0x6C647062
 """SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
 LEAST_SQLITE: Final = (3, 35)
-"""The first with RETURNING."""
+"""Oldest SQLite that has RETURNING."""
 BUSY_SECONDS: Final = 20.0
 """Seconds that a transaction waits for another process's."""
 CACHE_KIBIBYTES: Final = 64 << 10
@@ -41,7 +41,7 @@ CHECKPOINT_PAGES: Final = 8_000
 """Pages of the write-ahead log after which a commit copies them into the database file."""
 
 FAILURES: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite's module raises; the second where it would quote what is damaged, and cannot."""
+"""Failures of SQLite's module; the second if its message would quote damaged text."""
 
 IDS: Final = """
 CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, checked bigint NOT NULL, records BLOB NOT NULL);
@@ -118,7 +118,7 @@ def finish(work: Awaitable[Result]) -> Result:
 
 
 def make_file(path: Path) -> None:
-    """An empty file that its owner alone can read, where there is none. SQLite's files beside it get the same mode."""
+    """An empty file that its owner alone can read, if there is none. SQLite's files beside it get the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
@@ -126,7 +126,7 @@ def make_file(path: Path) -> None:
 
 
 def _text(found: bytes) -> str:
-    """Likewise a damaged text: one of them fails no statement that reads a hundred."""
+    """Text of a column, damaged bytes escaped: one damaged text fails no statement that reads a hundred."""
     return found.decode(errors="surrogateescape")
 
 
@@ -209,7 +209,7 @@ def _schema(db: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 @functools.cache
 def _own_schema() -> list[tuple[str, ...]]:
-    """What the schema of a new store says."""
+    """Schema of a new store."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         finish(make_tables(SqliteConnection(db), "sqlite", IDS))
         return _schema(db)
@@ -254,7 +254,7 @@ def drop_ids(db: sqlite3.Connection, number: int) -> None:
 def sweep_runs(db: sqlite3.Connection) -> None:
     """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile.
 
-    Where the list is damaged nothing is removed: a name that cannot be read may be that of a run.
+    If the list is damaged nothing is removed: a name that cannot be read may be that of a run.
     """
     try:
         damage = db.execute("PRAGMA integrity_check(runs)").fetchone()[0]
@@ -271,7 +271,7 @@ def stored_ids(db: sqlite3.Connection, number: int) -> int:
 
 
 def listed_runs(db: sqlite3.Connection) -> dict[str, str]:
-    """The runs of all campaigns: name, and id of the campaign. Raises StoreError where the list is damaged."""
+    """The runs of all campaigns: name, and id of the campaign. Raises StoreError if the list is damaged."""
     rows = db.execute(f"SELECT {_RUN}, campaigns.id FROM runs LEFT JOIN campaigns ON number = campaign").fetchall()
     return {_sound_run(row, row["id"])["name"]: row["id"] for row in rows}
 
@@ -282,7 +282,7 @@ def campaign_id(db: sqlite3.Connection, number: int) -> str:
 
 
 def run_sizes(db: sqlite3.Connection, number: int) -> dict[str, int]:
-    """Name and number of ids of every run of a campaign. Raises StoreError where the list is damaged."""
+    """Name and number of ids of every run of a campaign. Raises StoreError if the list is damaged."""
     rows = db.execute(f"SELECT {_RUN} FROM runs WHERE campaign = ? ORDER BY name", (number,)).fetchall()
     owner = campaign_id(db, number) if rows else ""
     return {_sound_run(row, owner)["name"]: row["ids"] for row in rows}
@@ -305,7 +305,7 @@ def _check_of_recent(place: int, records: bytes) -> int:
 
 
 def recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> list[tuple[int, bytes]]:
-    """Number and records of what was added after ``number``. Raises StoreError where something of it is damaged."""
+    """Number and records of what was added after ``number``. Raises StoreError if something of it is damaged."""
     found = []
     for place, records, damage in _recent_after(db, campaign, number):
         if damage is not None:
@@ -326,10 +326,10 @@ def _recent_after(db: sqlite3.Connection, campaign: int, number: int = 0) -> lis
     ).fetchall()
     found = []
     for place, checked, records in rows:
-        kept = records if isinstance(records, bytes) else b""
-        sound_ones = kept and len(kept) % RECORD_BYTES == 0 and _check_of_recent(place, kept) == checked
+        stored = records if isinstance(records, bytes) else b""
+        sound_ones = stored and len(stored) % RECORD_BYTES == 0 and _check_of_recent(place, stored) == checked
         damage = None if sound_ones else f"the ids of commit {place % _NUMBERS} do not agree with their check"
-        found.append((place % _NUMBERS, kept, damage))
+        found.append((place % _NUMBERS, stored, damage))
     return found
 
 
@@ -341,24 +341,24 @@ def recent_bytes(db: sqlite3.Connection, campaign: int, until: int) -> int:
 
 
 def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
-    """Those up to number ``until``: they are in a run, or of no use any more."""
+    """Drop the recent ids up to number ``until``, which are in a run, or of no use any more."""
     db.execute(f"DELETE FROM recent_ids WHERE {_PLACES}", (campaign * _NUMBERS, campaign * _NUMBERS + until))
 
 
-def list_run(db: sqlite3.Connection, campaign: int, draft: Draft) -> str:
-    """Make a draft a run of a campaign; it is one if the transaction commits."""
-    name = draft.publish()
-    values = {"name": name, "ids": draft.ids}
+def list_run(db: sqlite3.Connection, campaign: int, run_file: RunFile) -> str:
+    """Make a run file a run of a campaign; it is one if the transaction commits."""
+    name = run_file.publish()
+    values = {"name": name, "ids": run_file.ids}
     finish(insert(SqliteConnection(db), "runs", values, (campaign, campaign_id(db, campaign))))
     return name
 
 
 def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, source_number: int) -> int:
-    """Add those of a campaign in another store; returns how many of them were here already. Raises StoreError where a
+    """Add those of a campaign in another store; returns how many of them were here already. Raises StoreError if a
     run is damaged.
     """
     name = campaign_id(db, number)
-    recent = Recent()
+    recent = UnsortedIds()
     for _, records in recent_after(source, source_number):
         recent.add(keys_of(records))
     there = [open_run(runs_folder(source) / found, name) for found in run_sizes(source, source_number)]
@@ -367,12 +367,12 @@ def copy_ids(db: sqlite3.Connection, number: int, source: sqlite3.Connection, so
     here = [open_run(runs_folder(db) / found, name) for found in run_sizes(db, number)]
     overlap = 0
     for size, blocks in parts:
-        draft = write_run(runs_folder(db), name, size, (_unknown(block, here) for block in blocks), new_secret())
-        overlap += size - draft.ids
-        if draft.ids:
-            list_run(db, number, draft)
+        run_file = write_run(runs_folder(db), name, size, (_unknown(block, here) for block in blocks), new_secret())
+        overlap += size - run_file.ids
+        if run_file.ids:
+            list_run(db, number, run_file)
         else:
-            draft.discard()
+            run_file.discard()
     return overlap
 
 
@@ -434,12 +434,12 @@ def take_out_damaged(db: sqlite3.Connection, number: int) -> list[TakenOut]:
             continue
         try:
             damaged = open_run(runs_folder(db) / run, name)
-            draft = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
-            saved = draft.ids
+            run_file = write_run(runs_folder(db), name, len(damaged), damaged.sound_blocks(), new_secret())
+            saved = run_file.ids
             if saved:
-                list_run(db, number, draft)
+                list_run(db, number, run_file)
             else:
-                draft.discard()
+                run_file.discard()
         except StoreError:  # It is missing, or nobody can tell where its pages are.
             saved = 0
         db.execute("DELETE FROM runs WHERE name = ?", (run,))

@@ -1,7 +1,7 @@
-"""The ids of all campaigns as the writer of a store holds them: who is new is decided here, without reading a file.
+"""The ids of all campaigns as the writer of a store holds them. They decide from memory which ids are new.
 
-What is inserted is staged until its transaction has committed. Where another process has written to the database since,
-what is held is compared with the tables before it is used. Recent ids become runs, and runs larger ones: written by a
+What is inserted is staged until its transaction has committed. If another process has written to the database since,
+the ids in memory are compared with the tables first. Recent ids become runs, and runs larger ones: written by a
 thread of their own, listed by the writer.
 """
 
@@ -25,24 +25,24 @@ from ldp_aggregator.store.contract import CLOSING, DAMAGED, LOG, StoreError, tol
 from ldp_aggregator.store.decisions import Batch, Settlement
 from ldp_aggregator.store.sqlite import database, run_files
 from ldp_aggregator.store.sqlite.database import transaction
-from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, Recent, keys_of, new_secret
-from ldp_aggregator.store.sqlite.run_files import Draft, Run, merge_runs, open_run, write_run
+from ldp_aggregator.store.sqlite.keys import RECORD_BYTES, Hashes, Keys, UnsortedIds, keys_of, new_secret
+from ldp_aggregator.store.sqlite.run_files import Run, RunFile, merge_runs, open_run, write_run
 
 BEHIND_SECONDS: Final = 1.0
-"""How long a commit waits for a run at most."""
+"""Seconds that a commit waits for a run at most."""
 PAUSE_SECONDS: Final = 30.0
-"""After a run that could not be written; its ids stay where they are."""
+"""Seconds without a try after a run that could not be written; its ids stay where they are."""
 
 
 @dataclass
-class Held:
+class CampaignIds:
     """The ids of one campaign. ``flushing`` are those that a run is being made of: all up to number ``flushed``."""
 
     campaign: str
     runs: dict[str, Run] = field(default_factory=dict)
-    flushing: Recent | None = None
+    flushing: UnsortedIds | None = None
     flushed: int = 0
-    recent: Recent = field(default_factory=Recent)
+    recent: UnsortedIds = field(default_factory=UnsortedIds)
     last: int = 0
     """Number of the last blob that is in here."""
     fresh_secret: int = field(default_factory=new_secret)
@@ -63,7 +63,7 @@ class Held:
     def backlog(self) -> int:
         return len(self.recent) + (0 if self.flushing is None else len(self.flushing))
 
-    def known(self, wanted: Keys) -> dict[int, bytes]:
+    def digests_of(self, wanted: Keys) -> dict[int, bytes]:
         """Position to digest of the ids that are in here."""
         found = self.recent.find(wanted)
         if self.flushing is not None:
@@ -81,11 +81,11 @@ class Held:
 
 
 class IdSets:
-    """Belongs to the thread that writes."""
+    """Ids of all campaigns in memory, for the writer's thread alone."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Held] = {}
-        """By the campaign's number, those that were asked for."""
+        self.by_campaign: dict[int, CampaignIds] = {}
+        """Ids of each campaign that was asked for, by its number."""
         self._stale: set[int] = set()
         self.staged: dict[int, Keys] = {}
         """Ids that wait for their transaction, by campaign."""
@@ -99,26 +99,26 @@ class IdSets:
         """
         records = batch.candidates
         bar = bar or (CLOSING if room == 0 else None)
-        held = self.held(db, number)
-        known = held.known(wanted := keys_of(records.tobytes()))
-        if known or batch.untimely or (room is not None and len(records) > room):
-            inserted = batch.earliest(known, len(records) if room is None else room)
-            settlement = batch.settle(known, inserted if len(inserted) < len(records) - len(known) else None, bar)
+        ids = self.ids_of(db, number)
+        stored = ids.digests_of(wanted := keys_of(records.tobytes()))
+        if stored or batch.untimely or (room is not None and len(records) > room):
+            inserted = batch.earliest(stored, len(records) if room is None else room)
+            settlement = batch.settle(stored, inserted if len(inserted) < len(records) - len(stored) else None, bar)
             records = records[inserted]
             wanted = Keys(wanted.high[inserted], wanted.low[inserted], wanted.digest[inserted])
         else:
             settlement = batch.settle({})
         if len(records):
-            database.add_recent(db, number, held.last + 1, records.tobytes())
+            database.add_recent(db, number, ids.last + 1, records.tobytes())
             self.staged[number] = wanted
         return settlement
 
     def keep(self) -> None:
         """The transaction has committed."""
         for number, staged in self.staged.items():
-            held = self.known[number]
-            held.recent.add(staged)
-            held.last += 1
+            ids = self.by_campaign[number]
+            ids.recent.add(staged)
+            ids.last += 1
         self.staged.clear()
 
     def forget(self, keep: Collection[int] = ()) -> None:
@@ -127,58 +127,59 @@ class IdSets:
             self._stale.add(number)
             del self.staged[number]
 
-    def held(self, db: sqlite3.Connection, number: int) -> Held:
+    def ids_of(self, db: sqlite3.Connection, number: int) -> CampaignIds:
         """The ids of a campaign, as the tables have them inside the transaction."""
         version = db.execute("PRAGMA data_version").fetchone()[0]
         if version != self._seen_version:
-            self._stale |= set(self.known)
+            self._stale |= set(self.by_campaign)
             self._seen_version = version
-        held = self.known.get(number)
-        if held is None or (number in self._stale and not _refresh(db, number, held)):
-            held = self.known[number] = _load(db, number)
+        ids = self.by_campaign.get(number)
+        if ids is None or (number in self._stale and not _refresh(db, number, ids)):
+            ids = self.by_campaign[number] = _load(db, number)
         self._stale.discard(number)
-        return held
+        return ids
 
     def reload(self, number: int) -> None:
-        """Give whoever asks next what the tables have."""
-        self.known.pop(number, None)
+        """Forget a campaign's ids; the next use reads the tables."""
+        self.by_campaign.pop(number, None)
 
 
-def _load(db: sqlite3.Connection, number: int) -> Held:
+def _load(db: sqlite3.Connection, number: int) -> CampaignIds:
     """Everything, from the tables."""
     name = database.campaign_id(db, number)
-    held = Held(name, {run: open_run(database.runs_folder(db) / run, name) for run in database.run_sizes(db, number)})
-    _read_recent(db, number, held)
-    return held
+    runs = {run: open_run(database.runs_folder(db) / run, name) for run in database.run_sizes(db, number)}
+    ids = CampaignIds(name, runs)
+    _read_recent(db, number, ids)
+    return ids
 
 
-def _refresh(db: sqlite3.Connection, number: int, held: Held) -> bool:
-    """Add what somebody else has written; False where that is not all that has changed."""
-    same_runs = database.run_sizes(db, number).keys() == held.runs.keys()
-    if not same_runs or database.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
+def _refresh(db: sqlite3.Connection, number: int, ids: CampaignIds) -> bool:
+    """Add what somebody else has written; False if that is not all that has changed."""
+    same_runs = database.run_sizes(db, number).keys() == ids.runs.keys()
+    if not same_runs or database.recent_bytes(db, number, ids.last) != RECORD_BYTES * ids.backlog:
         return False
-    _read_recent(db, number, held)
+    _read_recent(db, number, ids)
     return True
 
 
-def _read_recent(db: sqlite3.Connection, number: int, held: Held) -> None:
-    for place, records in database.recent_after(db, number, held.last):
-        held.recent.add(keys_of(records))
-        held.last = place
+def _read_recent(db: sqlite3.Connection, number: int, ids: CampaignIds) -> None:
+    for place, records in database.recent_after(db, number, ids.last):
+        ids.recent.add(keys_of(records))
+        ids.last = place
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A draft in the making. ``merged`` are the runs that it takes the place of; none for recent ids."""
+    """A run file in the making. ``merged`` are the runs that it takes the place of; none for recent ids."""
 
     campaign: int
-    held: Held
+    ids: CampaignIds
     merged: tuple[str, ...]
-    draft: Future[Draft]
+    run_file: Future[RunFile]
 
 
 class Tidier:
-    """Belongs to the thread that writes; makes one run at a time."""
+    """Maker of runs, one at a time, for the writer's thread alone."""
 
     def __init__(self, folder: Path, sets: IdSets) -> None:
         self._folder = folder
@@ -200,11 +201,11 @@ class Tidier:
     @property
     def damaged(self) -> set[int]:
         """Campaigns whose runs are not merged until the damaged one was taken out, or until the next start."""
-        known = {number: self._sets.known.get(number) for number in tuple(self._damaged)}
-        return {number for number, held in known.items() if not held or held.runs.keys() >= set(self._damaged[number])}
+        loaded = {number: self._sets.by_campaign.get(number) for number in tuple(self._damaged)}
+        return {number for number, ids in loaded.items() if not ids or ids.runs.keys() >= set(self._damaged[number])}
 
     def step(self, db: sqlite3.Connection) -> None:
-        """List what is done, start what is due. Outside of any transaction; cheap where there is nothing to do.
+        """Publish the run that is done, or start one that is due. Outside of any transaction; cheap if nothing is.
 
         Raises StoreError, and has changed nothing, where the database does.
         """
@@ -212,20 +213,20 @@ class Tidier:
             if time.monotonic() >= self._pause_until:
                 self._start()
             return
-        if any(held.backlog >= run_files.BACKLOG for held in self._sets.known.values()):
+        if any(ids.backlog >= run_files.BACKLOG for ids in self._sets.by_campaign.values()):
             # Ids come faster than runs are made: wait for this one, and not so long that nobody is counted.
             with contextlib.suppress(TimeoutError):
-                self._job.draft.exception(BEHIND_SECONDS)
-        if self._job.draft.done():
+                self._job.run_file.exception(BEHIND_SECONDS)
+        if self._job.run_file.done():
             job, self._job = self._job, None
             self._finish(db, job)
 
     def close(self) -> None:
-        """Give up what is being made, between two blocks of it; the next start makes it again."""
+        """Stop between two blocks of the run being made; the next start makes it again."""
         self._stopping.set()
         self._thread.shutdown()
-        if self._job is not None and self._job.draft.exception() is None:
-            self._job.draft.result().discard()
+        if self._job is not None and self._job.run_file.exception() is None:
+            self._job.run_file.result().discard()
 
     def _go_on(self) -> None:
         if self._stopping.is_set():
@@ -238,30 +239,30 @@ class Tidier:
             second()
 
     def _flush(self) -> bool:
-        number, held = next(((n, held) for n, held in self._sets.known.items() if held.is_due), (0, None))
-        if held is None:
+        number, ids = next(((n, ids) for n, ids in self._sets.by_campaign.items() if ids.is_due), (0, None))
+        if ids is None:
             return False
-        recent, secret, folder = held.recent, held.secret, self._folder
-        held.flushing, held.flushed, held.recent = recent, held.last, Recent()
-        self._submit(number, held, (), lambda: write_run(folder, held.campaign, len(recent), [recent.all()], secret))
+        recent, secret, folder = ids.recent, ids.secret, self._folder
+        ids.flushing, ids.flushed, ids.recent = recent, ids.last, UnsortedIds()
+        self._submit(number, ids, (), lambda: write_run(folder, ids.campaign, len(recent), [recent.all()], secret))
         return True
 
     def _merge(self) -> bool:
-        for number, held in self._sets.known.items():
-            names = run_files.crowded({name: len(run) for name, run in held.runs.items()})
+        for number, ids in self._sets.by_campaign.items():
+            names = run_files.crowded({name: len(run) for name, run in ids.runs.items()})
             if names and number not in self.damaged:
-                runs = [held.runs[name] for name in names]
-                work = partial(merge_runs, self._folder, held.campaign, runs, self._go_on)
-                self._submit(number, held, tuple(names), work)
+                runs = [ids.runs[name] for name in names]
+                work = partial(merge_runs, self._folder, ids.campaign, runs, self._go_on)
+                self._submit(number, ids, tuple(names), work)
                 return True
         return False
 
-    def _submit(self, campaign: int, held: Held, merged: tuple[str, ...], work: Callable[[], Draft]) -> None:
+    def _submit(self, campaign: int, ids: CampaignIds, merged: tuple[str, ...], work: Callable[[], RunFile]) -> None:
         self._flushed = not merged
-        self._job = _Job(campaign, held, merged, self._thread.submit(_tidily, work))
+        self._job = _Job(campaign, ids, merged, self._thread.submit(_tidily, work))
 
     def _finish(self, db: sqlite3.Connection, job: _Job) -> None:
-        error = job.draft.exception()
+        error = job.run_file.exception()
         if error is not None:
             LOG.error("a run of ids could not be written", extra=told_of(error), exc_info=error)
             if isinstance(error, StoreError) and error.code == DAMAGED:
@@ -269,29 +270,29 @@ class Tidier:
             self._sets.reload(job.campaign)
             self._pause_until = time.monotonic() + PAUSE_SECONDS
             return
-        draft, name = job.draft.result(), None
+        run_file, name = job.run_file.result(), None
         try:
             with transaction(db):
-                listed = self._list(db, job, draft)
+                listed = self._list(db, job, run_file)
             name = listed
         finally:
             # That failed, with its commit, or the campaign was sealed meanwhile, or another process has tidied up.
             if name is None:
-                draft.discard()
+                run_file.discard()
                 self._sets.reload(job.campaign)
         if name is None:
             return
         for old in job.merged:
-            del job.held.runs[old]
+            del job.ids.runs[old]
         if not job.merged:
-            job.held.flushing = None
-        job.held.runs[name] = open_run(self._folder / name, job.held.campaign)
+            job.ids.flushing = None
+        job.ids.runs[name] = open_run(self._folder / name, job.ids.campaign)
         if job.merged:
             self._removal = self._thread.submit(_remove, [self._folder / old for old in job.merged])
 
-    def _list(self, db: sqlite3.Connection, job: _Job, draft: Draft) -> str | None:
-        """Put a draft in the place of what it was made of; None where that is not there (any more)."""
-        if self._sets.held(db, job.campaign) is not job.held:
+    def _list(self, db: sqlite3.Connection, job: _Job, run_file: RunFile) -> str | None:
+        """Put a run file in the place of what it was made of; None if that is not there (any more)."""
+        if self._sets.ids_of(db, job.campaign) is not job.ids:
             return None
         if job.merged:
             sizes = database.run_sizes(db, job.campaign)
@@ -299,11 +300,11 @@ class Tidier:
                 return None
             db.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in job.merged])
         else:
-            recent, found = job.held.flushing, database.recent_bytes(db, job.campaign, job.held.flushed)
+            recent, found = job.ids.flushing, database.recent_bytes(db, job.campaign, job.ids.flushed)
             if recent is None or found != RECORD_BYTES * len(recent):
                 return None
-            database.drop_recent(db, job.campaign, job.held.flushed)
-        return database.list_run(db, job.campaign, draft)
+            database.drop_recent(db, job.campaign, job.ids.flushed)
+        return database.list_run(db, job.campaign, run_file)
 
 
 def _remove(runs: Sequence[Path]) -> None:
@@ -317,7 +318,7 @@ def _remove(runs: Sequence[Path]) -> None:
         LOG.error("merged runs of ids could not be removed", extra=told_of(error), exc_info=error)
 
 
-def _tidily(work: Callable[[], Draft]) -> Draft:
+def _tidily(work: Callable[[], RunFile]) -> RunFile:
     """Work that takes and frees many arrays, whose memory the C library would keep; glibc can be told to return it."""
     try:
         return work()

@@ -51,8 +51,8 @@ class Keys:
             # Another id with the same first half: nobody meets one but who makes them.
             for one in wrong:
                 places[one] = self._among_equals(int(places[one]), wanted.low[halves[one]])
-            kept = places >= 0
-            halves, places = halves[kept], places[kept]
+            matched = places >= 0
+            halves, places = halves[matched], places[matched]
         return halves, places
 
     def _among_equals(self, start: int, low: np.uint64) -> int:
@@ -91,7 +91,7 @@ def merged(parts: list[Keys]) -> Keys:
     return Keys(ordered, low, np.concatenate([part.digest for part in parts])[order])
 
 
-class Recent:
+class UnsortedIds:
     """Ids that no run has yet, in a few sorted arrays (Bentley, Saxe 1980: the logarithmic method).
 
     What is added is not in it yet.

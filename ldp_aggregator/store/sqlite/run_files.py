@@ -49,7 +49,7 @@ _ASKED: Final = 2048
 
 
 class Run:
-    """An open run. Methods that read raise StoreError where the file is damaged."""
+    """An open run. Methods that read raise StoreError if the file is damaged."""
 
     def __init__(self, path: Path, handle: int, ids: int, filter_: Filter, index: NDArray[np.void]) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class Run:
                 yield self._pages([page])
 
     def verify(self) -> None:
-        """Read everything. Raises StoreError where something is damaged, or not in order."""
+        """Read everything. Raises StoreError if something is damaged, or not in order."""
         last: Keys | None = None
         for block in self.blocks():
             ids = block if last is None else joined([last, block])
@@ -93,14 +93,14 @@ class Run:
             last = block.slice(len(block) - 1, len(block))
 
     def _look_up(self, wanted: Keys, perhaps: NDArray[np.int64]) -> tuple[NDArray[np.int64], Words]:
-        asked = Keys(wanted.high[perhaps], wanted.low[perhaps], wanted.digest[perhaps])
+        candidates = Keys(wanted.high[perhaps], wanted.low[perhaps], wanted.digest[perhaps])
         # An id is in the last page that begins before its first half, or in one that begins with it.
-        start = np.maximum(np.searchsorted(self._firsts, asked.high) - 1, 0)
-        stop = np.maximum(np.searchsorted(self._firsts, asked.high, side="right"), 1)
+        start = np.maximum(np.searchsorted(self._firsts, candidates.high) - 1, 0)
+        stop = np.maximum(np.searchsorted(self._firsts, candidates.high, side="right"), 1)
         several = np.flatnonzero(stop - start > 1)
         pages = np.unique(np.concatenate([start, *(np.arange(start[one], stop[one]) for one in several)]))
         here = self._pages(pages.tolist())
-        positions, places = here.find(asked)
+        positions, places = here.find(candidates)
         return perhaps[positions], here.digest[places]
 
     def _pages(self, pages: Sequence[int]) -> Keys:
@@ -123,7 +123,7 @@ class Run:
         return Keys(*columns.reshape(_COLUMNS, -1)[:, :ids])
 
 
-class Draft:
+class RunFile:
     """A run in the making. It is locked, so that nobody takes it for what a dead process has left."""
 
     def __init__(self, folder: Path) -> None:
@@ -139,7 +139,7 @@ class Draft:
         return self.path.name.removeprefix(DRAFT)
 
     def publish(self) -> str:
-        """Give it the name of a run, durably; returns it. Raises StoreError."""
+        """Rename it to a run, durably; returns the name. Raises StoreError."""
         try:
             self.path.rename(self.path.with_name(self.name))
             sync_folder(self.path.parent)
@@ -160,48 +160,48 @@ class Draft:
             self.handle = -1
 
 
-def write_run(folder: Path, campaign: str, most: int, parts: Iterable[Keys], secret: int) -> Draft:
+def write_run(folder: Path, campaign: str, most: int, parts: Iterable[Keys], secret: int) -> RunFile:
     """Write ids of a campaign, ``most`` at most, which come in increasing order, part by part.
 
     Raises StoreError, or what ``parts`` raises; nothing is left then.
     """
-    draft = None
+    run_file = None
     try:
-        draft = Draft(folder)
-        _write(draft, campaign, Filter.for_ids(most, secret), parts)
-        os.fsync(draft.handle)
+        run_file = RunFile(folder)
+        _write(run_file, campaign, Filter.for_ids(most, secret), parts)
+        os.fsync(run_file.handle)
     except BaseException as error:
-        if draft is not None:
-            draft.discard()
+        if run_file is not None:
+            run_file.discard()
         if isinstance(error, OSError):
             raise StoreError(f"a run of ids cannot be written in {folder}: {error.strerror}") from error
         raise
-    return draft
+    return run_file
 
 
-def _write(draft: Draft, campaign: str, filter_: Filter, parts: Iterable[Keys]) -> None:
+def _write(run_file: RunFile, campaign: str, filter_: Filter, parts: Iterable[Keys]) -> None:
     index: list[tuple[int, int]] = []
     at = HEADER_BYTES
     rest: list[Keys] = []
     for part in parts:
         filter_.add(part)
-        draft.ids += len(part)
+        run_file.ids += len(part)
         rest.append(part)
         if sum(map(len, rest)) >= PAGE * _BLOCK_PAGES:
             waiting = joined(rest)
             whole = len(waiting) // PAGE * PAGE
-            at += _put_pages(draft.handle, waiting.slice(0, whole), at, index)
+            at += _put_pages(run_file.handle, waiting.slice(0, whole), at, index)
             rest = [waiting.slice(whole, len(waiting))]
-    if draft.ids:
-        at += _put_pages(draft.handle, joined(rest), at, index)
+    if run_file.ids:
+        at += _put_pages(run_file.handle, joined(rest), at, index)
     words = filter_.words.astype("<u8", copy=False).view(np.uint8).data
     entries = np.array(index, dtype=_INDEX).tobytes()
-    _put(draft.handle, words, at)
-    _put(draft.handle, entries, at + len(words))
+    _put(run_file.handle, words, at)
+    _put(run_file.handle, entries, at + len(words))
     check = zlib.crc32(entries, zlib.crc32(words))
-    name = draft.name.encode()
-    head = _HEADER.pack(MAGIC, campaign.encode(), name, draft.ids, filter_.secret, len(filter_.words), check)
-    _put(draft.handle, head + struct.pack("<I", zlib.crc32(head)), 0)
+    name = run_file.name.encode()
+    head = _HEADER.pack(MAGIC, campaign.encode(), name, run_file.ids, filter_.secret, len(filter_.words), check)
+    _put(run_file.handle, head + struct.pack("<I", zlib.crc32(head)), 0)
 
 
 def _put_pages(handle: int, keys: Keys, at: int, index: list[tuple[int, int]]) -> int:
@@ -251,7 +251,7 @@ def open_run(path: Path, campaign: str) -> Run:
 def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
     """Copy some runs (name to campaign) into another folder, durably, and check what was copied.
 
-    Raises FileNotFoundError, and StoreError where a run is damaged.
+    Raises FileNotFoundError, and StoreError if a run is damaged.
     """
     if not names:
         return
@@ -269,7 +269,7 @@ def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
 
 
 def remove_leftovers(folder: Path, listed: Collection[str]) -> None:
-    """Remove the runs that nobody lists, and the drafts that nobody writes.
+    """Remove the runs that nobody lists, and the run files that nobody writes.
 
     Whoever calls this keeps everybody else from publishing meanwhile.
     """
@@ -339,10 +339,10 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     return next((sorted(names) for _, names in sorted(tiers.items()) if len(names) >= FAN_IN), [])
 
 
-def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> Draft:
-    """Write the union of runs of a campaign that share no id as one; returns the draft.
+def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> RunFile:
+    """Write the union of runs of a campaign that share no id as one; returns the run file.
 
-    ``pause`` is called every few thousand ids, and may raise. Raises StoreError where a run is damaged: the runs stay.
+    ``pause`` is called every few thousand ids, and may raise. Raises StoreError if a run is damaged: the runs stay.
     """
     parts = merged_blocks([run.blocks() for run in runs], pause)
     return write_run(folder, campaign, sum(map(len, runs)), parts, runs[0].filter.secret)
@@ -362,30 +362,30 @@ def merged_blocks(sources: Sequence[Iterator[Keys]], pause: Callable[[], None]) 
     ``pause`` is called between blocks.
     """
     going = dict(enumerate(sources))
-    held: dict[int, Keys] = {}
+    pending: dict[int, Keys] = {}
     bound = None
     while True:
         pause()
-        for place in [place for place in going if place not in held or held[place].high[-1] == bound]:
+        for place in [place for place in going if place not in pending or pending[place].high[-1] == bound]:
             more = next(going[place], None)
             if more is None:
                 del going[place]
             else:
-                held[place] = joined([held[place], more]) if place in held else more
+                pending[place] = joined([pending[place], more]) if place in pending else more
         if not going:
             break
         # Nothing that is to come begins with less than this; with this itself some may.
-        bound = min(held[place].high[-1] for place in going)
+        bound = min(pending[place].high[-1] for place in going)
         parts = []
-        for place, keys in list(held.items()):
+        for place, keys in list(pending.items()):
             cut = int(np.searchsorted(keys.high, bound))
             if cut:
                 parts.append(keys.slice(0, cut))
             if cut < len(keys):
-                held[place] = keys.slice(cut, len(keys))
+                pending[place] = keys.slice(cut, len(keys))
             else:
-                del held[place]
+                del pending[place]
         if parts:
             yield merged(parts)
-    if held:
-        yield merged(list(held.values()))
+    if pending:
+        yield merged(list(pending.values()))

@@ -16,7 +16,7 @@ from typing import Final
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store import contract, decisions
 from ldp_aggregator.store.clocks import SteadyClock
-from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of, told_of
+from ldp_aggregator.store.contract import LOG, Clock, Outcome, StoreError, Submission, kind_of
 from ldp_aggregator.store.decisions import Batch, CampaignRow, in_order
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.published import origin
@@ -29,7 +29,7 @@ from ldp_aggregator.store.sqlite.upgrade import upgrade_file
 from ldp_protocols import Campaign
 
 CHECKS: Final = 5
-"""Times that a check begins again before it says what it found."""
+"""Times that a check begins again before it reports its findings."""
 
 
 class SqliteStore(Store):
@@ -86,7 +86,7 @@ class SqliteStore(Store):
         return len(self._damaged | self._tidier.damaged)
 
     async def check(self) -> list[Damage]:
-        """Again where runs were merged meanwhile, whose files are gone then."""
+        """Damage of the store. The check begins again if runs were merged meanwhile, whose files are gone then."""
 
         async def listed(db: SqlConnection) -> list[Row]:
             return [tuple(row) for row in await db.fetch("SELECT name FROM runs ORDER BY name")]
@@ -138,7 +138,7 @@ class SqliteStore(Store):
             self._ids.forget()
             if not (begun and len(batches) == 1 and isinstance(error, StoreError)):
                 raise
-            answers = {name: self._refused(name, batch, error) for name, batch in batches.items()}
+            answers = {name: self._uncounted(batch, error) for name, batch in batches.items()}
         self._ids.keep()
         if all(outcomes[0].refused == contract.UNAVAILABLE for outcomes in answers.values()):
             self._write_a_page()  # Where that fails too, it is the database, and no campaign.
@@ -159,13 +159,8 @@ class SqliteStore(Store):
                 if not db.raw.in_transaction:
                     raise
                 self._ids.forget(keep=staged)
-                answers[name] = self._refused(name, batch, error)
+                answers[name] = self._uncounted(batch, error)
         return answers
-
-    def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
-        """Tell what is wrong with one campaign; it fails no other."""
-        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, **told_of(error)})
-        return batch.refused(contract.UNAVAILABLE)
 
     async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)
@@ -205,7 +200,7 @@ class SqliteStore(Store):
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: SqlConnection) -> None:
-            self._ids.known.clear()
+            self._ids.by_campaign.clear()
             database.sweep_runs(self._writes.raw)
 
         await self._write(sweep)
@@ -226,7 +221,7 @@ def _transact(db: SqliteConnection, work: Callable[[SqlConnection], Awaitable[Re
 
 
 async def all_findings(db: SqliteConnection) -> list[Damage]:
-    """List what is wrong with a store's file and its runs, inside a transaction."""
+    """Damage of a store's file and its runs, read inside a transaction."""
 
     async def check_ids(_: SqlConnection, row: CampaignRow) -> tuple[int | None, list[str]]:
         stored = database.stored_ids(db.raw, row.number) if row.life.sealed is None else None

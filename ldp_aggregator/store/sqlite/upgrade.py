@@ -45,15 +45,15 @@ def upgrade_file(db: sqlite3.Connection, *, keep: bool = True) -> None:
                 return
             if keep and db.execute("SELECT is_copy FROM origin").fetchone()[0]:
                 raise StoreError("this is a backup; 'ldp-aggregator restore' makes a store of it")
-            kept = _keep(file) if keep else None
+            backup = _keep(file) if keep else None
             finish(_rebuild(SqliteConnection(db)))
-            if kept is not None:
-                write_new(kept / _WRITTEN, finish(written(SqliteConnection(db))).encode())
+            if backup is not None:
+                write_new(backup / _WRITTEN, finish(written(SqliteConnection(db))).encode())
     except (OSError, StoreError) as error:
         if keep:
             shutil.rmtree(file.with_name(KEPT), ignore_errors=True)
-        told = f"the store in {file.parent} has another version and cannot be brought to version {VERSION}: {error}"
-        raise StoreError(f"{told}; nothing was changed") from error
+        text = f"the store in {file.parent} has another version and cannot be brought to version {VERSION}: {error}"
+        raise StoreError(f"{text}; nothing was changed") from error
     finally:
         db.execute("PRAGMA legacy_alter_table = OFF")
         db.execute("PRAGMA foreign_keys = ON")
@@ -75,16 +75,16 @@ def _is_earlier(db: sqlite3.Connection) -> bool:
 
 def _keep(file: Path) -> Path:
     """Copy the database as it is, and link its runs; nobody writes meanwhile. Raises OSError."""
-    kept = file.with_name(KEPT)
-    shutil.rmtree(kept, ignore_errors=True)
-    make_folder(kept)
-    database.make_file(kept / FILE_NAME)
+    backup = file.with_name(KEPT)
+    shutil.rmtree(backup, ignore_errors=True)
+    make_folder(backup)
+    database.make_file(backup / FILE_NAME)
     with closing(open_connection(file, read_only=True)) as source:
-        source.execute("VACUUM INTO ?", (str(kept / FILE_NAME),))
-    sync_file(kept / FILE_NAME)
-    _link_runs(database.folder_of(file), database.folder_of(kept / FILE_NAME))
-    sync_folder(kept)
-    return kept
+        source.execute("VACUUM INTO ?", (str(backup / FILE_NAME),))
+    sync_file(backup / FILE_NAME)
+    _link_runs(database.folder_of(file), database.folder_of(backup / FILE_NAME))
+    sync_folder(backup)
+    return backup
 
 
 def _link_runs(source: Path, target: Path) -> None:
@@ -120,12 +120,12 @@ async def _rebuild(db: SqliteConnection) -> None:
 
 
 def take_back(folder: Path) -> None:
-    """Make the store what it was before it was brought to this version. Raises StoreError where a process uses it, or
+    """Make the store what it was before it was brought to this version. Raises StoreError if a process uses it, or
     something was written since, and changes nothing.
     """
-    file, kept = folder / FILE_NAME, folder / KEPT
-    if not (kept / _WRITTEN).exists():
-        raise refuse_back(f"{kept} is not there")
+    file, backup = folder / FILE_NAME, folder / KEPT
+    if not (backup / _WRITTEN).exists():
+        raise refuse_back(f"{backup} is not there")
     with closing(open_connection(file)) as db:
         try:
             db.execute("PRAGMA busy_timeout = 1000")
@@ -134,12 +134,12 @@ def take_back(folder: Path) -> None:
             found = finish(written(SqliteConnection(db)))
         except database.FAILURES as error:
             raise refuse_back(f"another process uses the store ({error}); stop it first") from None
-    if found.encode() != (kept / _WRITTEN).read_bytes():
+    if found.encode() != (backup / _WRITTEN).read_bytes():
         raise refuse_back("something was written since, and would be lost; 'ldp-aggregator backup' has it")
     try:
-        _link_runs(database.folder_of(kept / FILE_NAME), database.folder_of(file))
-        (kept / FILE_NAME).replace(file)
+        _link_runs(database.folder_of(backup / FILE_NAME), database.folder_of(file))
+        (backup / FILE_NAME).replace(file)
         sync_folder(folder)
-        shutil.rmtree(kept)
+        shutil.rmtree(backup)
     except OSError as error:
         raise refuse_back(f"{folder} cannot be written: {error.strerror}") from error

@@ -120,11 +120,15 @@ def _check_crowd(privacy: Privacy, devices: int, fields: Fields) -> None:
     }
     for name, allowed in wanted.items():
         if getattr(privacy, name) not in allowed:
-            told = " or ".join("null" if one is None else one for one in allowed)
-            raise fields.error(name, f"must be {told} with a crowd, whose bound is of one question by direct encoding")
+            choices = " or ".join("null" if one is None else one for one in allowed)
+            raise fields.error(
+                name, f"must be {choices} with a crowd, whose bound is of one question by direct encoding"
+            )
     if privacy.crowd is not None and privacy.crowd.epsilon > privacy.epsilon:
-        told = f"is {privacy.crowd.epsilon:g}, above the {privacy.epsilon:g} that one answer reveals if nobody mixes it"
-        raise fields.error("crowd.epsilon", told)
+        choices = (
+            f"is {privacy.crowd.epsilon:g}, above the {privacy.epsilon:g} that one answer reveals if nobody mixes it"
+        )
+        raise fields.error("crowd.epsilon", choices)
     if privacy.release_every != devices:
         raise fields.error("release_every", f"must be {devices} with a crowd of so many devices, or left out")
 
@@ -142,8 +146,8 @@ def _check_mixed(crowd: Crowd, gateway: Gateway | None, issuer: Issuer | None, f
     if issuer is not None and crowd.without_issuer is not None:
         raise fields.error("privacy.crowd.without_issuer", "must be null where there is an issuer")
     if issuer is not None and (issuer.relay_modulus is None or issuer.tokens != 1):
-        name, told = ("tokens", "must be 1") if issuer.relay_modulus else ("relay_key", "is missing")
-        raise fields.error(f"issuer.{name}", f"{told} with a crowd: the relay admits each person once")
+        name, reason = ("tokens", "must be 1") if issuer.relay_modulus else ("relay_key", "is missing")
+        raise fields.error(f"issuer.{name}", f"{reason} with a crowd: the relay admits each person once")
 
 
 def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
@@ -241,9 +245,9 @@ def asked_features(features: Sequence[Feature], projection: Projection | None) -
     return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
 
 
-def _check_cells(asked: Sequence[Feature], label: Label, windows: Windows | None, fields: Fields) -> None:
+def _check_cells(features: Sequence[Feature], label: Label, windows: Windows | None, fields: Fields) -> None:
     """Moments are two questions, a value and its square. Windows are counted apart."""
-    values = sum(feature.cells * (2 if feature.moments else 1) for feature in asked)
+    values = sum(feature.cells * (2 if feature.moments else 1) for feature in features)
     cells = (values + 1) * len(label.classes)
     if cells > schema.MOST_CAMPAIGN_CELLS:
         raise fields.error(

@@ -48,9 +48,9 @@ class Crowd:
         )
 
     def to_json(self) -> dict[str, Any]:
-        told = {"epsilon": self.epsilon, "delta": self.delta, "devices": self.devices, "honest": self.honest}
+        values = {"epsilon": self.epsilon, "delta": self.delta, "devices": self.devices, "honest": self.honest}
         open_ended = {"without_issuer": self.without_issuer, "expires": self.expires}
-        return told | {name: value for name, value in open_ended.items() if value is not None}
+        return values | {name: value for name, value in open_ended.items() if value is not None}
 
 
 def read_crowd(value: Any, refuse: Refusal) -> Crowd | None:
@@ -63,10 +63,10 @@ def read_crowd(value: Any, refuse: Refusal) -> Crowd | None:
     if not 0 < epsilon <= MOST_EPSILON:
         raise fields.error("epsilon", f"must be above 0 and at most {MOST_EPSILON} (1 is common), not {epsilon}")
     if not LEAST_DELTA <= delta <= min(MOST_DELTA, 1 / devices):
-        told = (
+        sentence = (
             f"must be from {LEAST_DELTA:g} to {min(MOST_DELTA, 1 / devices):g} (1e-9 is a common choice), not {delta:g}"
         )
-        raise fields.error("delta", told)
+        raise fields.error("delta", sentence)
     if not 0 < honest <= 1 or Fraction(repr(honest)) * devices < 1:
         raise fields.error("honest", f"must be above 0 and at most 1 (0.5 is a common choice), not {honest}")
     expires = fields.integer("expires", least=1, most=MOST_DAYS) if fields.has("expires") else None

@@ -128,8 +128,8 @@ def read_configuration(text: str) -> Gateway | str:
         return f"must be one key configuration, {_HEAD_BYTES} bytes and the pairs of algorithms that it counts"
     if int.from_bytes(raw[1:3], "big") != X25519_HKDF_SHA256:
         return "must be a key of DHKEM(X25519, HKDF-SHA256), 0x0020"
-    known = {_u16(HKDF_SHA256) + _u16(aead): aead for aead in AEADS}
-    aeads = [known.get(pairs[place : place + 4], 0) for place in range(0, len(pairs), 4)]
+    suites = {_u16(HKDF_SHA256) + _u16(aead): aead for aead in AEADS}
+    aeads = [suites.get(pairs[place : place + 4], 0) for place in range(0, len(pairs), 4)]
     if not aeads or 0 in aeads or len(set(aeads)) != len(aeads):
         return "must name HKDF-SHA256 with AES-128-GCM, with ChaCha20Poly1305, or with each of the two once"
     public_key = raw[3 : 3 + PUBLIC_KEY_BYTES]

@@ -63,8 +63,8 @@ class Issuer:
         return None if self.relay_modulus is None else Issuer(self.name, self.relay_modulus, self.tokens)
 
     def to_json(self) -> dict[str, Any]:
-        told = {"name": self.name, "key": key_text(self.modulus), "tokens": self.tokens}
-        return told if self.relay_modulus is None else told | {"relay_key": key_text(self.relay_modulus)}
+        values = {"name": self.name, "key": key_text(self.modulus), "tokens": self.tokens}
+        return values if self.relay_modulus is None else values | {"relay_key": key_text(self.relay_modulus)}
 
 
 def key_text(modulus: int) -> str:

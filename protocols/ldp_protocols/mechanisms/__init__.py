@@ -51,8 +51,8 @@ MOMENTS: Final[Mapping[str, type[Mechanism[Moment]]]] = {
 
 def from_parameters(name: str, domain_size: int, parameters: Parameters) -> AnyMechanism:
     """The mechanism a document names. Raises DocumentError for unknown names and impossible numbers."""
-    known: dict[str, type[Any]] = {**DISCRETE, **MOMENTS}
-    if name not in known:
-        raise DocumentError("unknown-mechanism", f"mechanism {name!r} is not one of {', '.join(sorted(known))}")
-    made: AnyMechanism = known[name].from_parameters(domain_size, parameters)
+    classes: dict[str, type[Any]] = {**DISCRETE, **MOMENTS}
+    if name not in classes:
+        raise DocumentError("unknown-mechanism", f"mechanism {name!r} is not one of {', '.join(sorted(classes))}")
+    made: AnyMechanism = classes[name].from_parameters(domain_size, parameters)
     return made

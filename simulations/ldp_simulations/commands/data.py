@@ -71,11 +71,11 @@ def _check(options: argparse.Namespace) -> int | None:
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-    told = set()
+    listed = set()
     for one in found:
         say(f"{one['state']:9}{one['file']}")
-        if one["state"] != FITS and one["data_set"] not in told:
-            told.add(one["data_set"])
+        if one["state"] != FITS and one["data_set"] not in listed:
+            listed.add(one["data_set"])
             say(f"{'':9}  from:  {one['source']}")
             say(f"{'':9}  terms: {one['terms']}")
     say(f"{sum(one['state'] == FITS for one in found)} of {len(found)} files fit")

@@ -318,9 +318,9 @@ def _typical(errors: Array) -> float:
 
 
 def _print(plan: Mapping[str, Any]) -> None:
-    asked = "one question" if plan["answers"] == "one" else "one question of every group"
+    answers = "one question" if plan["answers"] == "one" else "one question of every group"
     say(_headline(plan))
-    say(f"{plan['devices']:,} devices, each with a total loss of at most {plan['epsilon']:g}, answer {asked}")
+    say(f"{plan['devices']:,} devices, each with a total loss of at most {plan['epsilon']:g}, answer {answers}")
     for note in plan["notes"]:
         say(f"note: {note}")
     say()
@@ -358,32 +358,32 @@ def _print(plan: Mapping[str, Any]) -> None:
 
 
 def _print_crowd(plan: Mapping[str, Any]) -> None:
-    told = plan["crowd"]
+    crowd = plan["crowd"]
     say()
-    say(f"behind the relay, {told['devices']:,} in a batch, an answer's epsilon of {plan['epsilon']:g} counts for")
-    say("  " + ", ".join(f"{epsilon:.3g} where {share:.0%} are honest" for share, epsilon in told["cliff"]))
-    say(f"(delta {told['delta']:g}); {told['epsilon']:g} is promised, for {told['honest']:.0%}")
-    needed = f"{told['devices_needed']:,} devices so, {told['devices_locally']:,} at a local epsilon"
-    say(f"for errors of {RELATIVE_ERRORS[0]:.0%}: {needed} of {told['epsilon']:g}")
+    say(f"behind the relay, {crowd['devices']:,} in a batch, an answer's epsilon of {plan['epsilon']:g} counts for")
+    say("  " + ", ".join(f"{epsilon:.3g} where {share:.0%} are honest" for share, epsilon in crowd["cliff"]))
+    say(f"(delta {crowd['delta']:g}); {crowd['epsilon']:g} is promised, for {crowd['honest']:.0%}")
+    needed = f"{crowd['devices_needed']:,} devices so, {crowd['devices_locally']:,} at a local epsilon"
+    say(f"for errors of {RELATIVE_ERRORS[0]:.0%}: {needed} of {crowd['epsilon']:g}")
 
 
 def _print_windows(plan: Mapping[str, Any]) -> None:
-    told = plan["windows"]
-    each = plan["devices"] / told["count"]
+    windows = plan["windows"]
+    each = plan["devices"] / windows["count"]
     say()
-    say(f"each of {told['count']} windows has {each:,.0f} of the devices; where shares move by {told['move']:g}")
+    say(f"each of {windows['count']} windows has {each:,.0f} of the devices; where shares move by {windows['move']:g}")
     say("(root mean square) from the first window to the last, the standard error of a window is; a jump of one cell")
     say("into a window may be missed where it is smaller than the last column")
     say(f"{'question':32} {'alone':>8} {'filtered':>8} {'smoothed':>8} {'jump':>8}")
-    columns = (told[name] for name in ("alone", "filtered", "smoothed", "missed"))
+    columns = (windows[name] for name in ("alone", "filtered", "smoothed", "missed"))
     for question, *errors in zip(plan["questions"], *columns, strict=True):
         say(f"{_in_words(question)[:32]:32} " + " ".join(f"{error:8.4f}" for error in errors))
 
 
 def _in_words(question: Mapping[str, Any]) -> str:
     """Say what a row of the plan is about."""
-    asked: str = " and ".join(filter(None, (question["feature"], question.get("other"))))
-    return asked if question["kind"] in (LABEL, PAIR, RIGHT, SCORE) else f"{asked} ({question['kind']})"
+    feature: str = " and ".join(filter(None, (question["feature"], question.get("other"))))
+    return feature if question["kind"] in (LABEL, PAIR, RIGHT, SCORE) else f"{feature} ({question['kind']})"
 
 
 def _reason(question: Mapping[str, Any]) -> str:
@@ -457,7 +457,7 @@ def _print_pilot(pilot: Mapping[str, Any], devices: int) -> None:
     if pilot["bins"]:
         say()
         say(f"accuracy with {devices:,} devices where all numbers have")
-    for one in (Binned(**told) for told in pilot["bins"]):
+    for one in (Binned(**values) for values in pilot["bins"]):
         beside = "as the draft" if one.drafted else f"{one.gain:+.4f} +- {one.gain_error:.4f} to the draft"
         say(f"  {one.words:12} {one.accuracy:8.4f} +- {one.standard_error:.4f}  {beside}")
 

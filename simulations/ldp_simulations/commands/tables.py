@@ -190,8 +190,8 @@ def _behaviour(options: argparse.Namespace, source: Source) -> Behaviour:
     if options.liars is None:
         raise argparse.ArgumentTypeError("--target goes with --liars")
     if options.target not in classes:
-        known = f"must be one of {', '.join(classes)}, not {options.target!r}" if classes else "is a class of a label"
-        raise argparse.ArgumentTypeError(f"--target {known}")
+        rule = f"must be one of {', '.join(classes)}, not {options.target!r}" if classes else "is a class of a label"
+        raise argparse.ArgumentTypeError(f"--target {rule}")
     return Behaviour(options.liars, classes.index(options.target))
 
 
@@ -377,8 +377,8 @@ def _print_accuracies(summary: pd.DataFrame) -> None:
 
 def _say_trials(summary: pd.DataFrame) -> None:
     first = summary.iloc[0]
-    asked = "every question" if first["answers"] == "all" else "one question"
-    say(f"{first['trials']} trials, {first['devices']:,} devices each, which answer {asked}")
+    answers = "every question" if first["answers"] == "all" else "one question"
+    say(f"{first['trials']} trials, {first['devices']:,} devices each, which answer {answers}")
 
 
 def _print_study(summary: Summary, study: Study, epsilon: float) -> None:

@@ -121,8 +121,8 @@ class Plot:
             panel.minorticks_off()
             panel.spines[["top", "right"]].set_visible(False)
         keys = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in axes.ravel())
-        shown = {label: handle for panel in keys for handle, label in panel}
-        figure.legend(shown.values(), shown, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+        entries = {label: handle for panel in keys for handle, label in panel}
+        figure.legend(entries.values(), entries, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
         _save(figure, self.caption, path)
 
     def tables(self, table: pd.DataFrame) -> Iterator[str]:
@@ -229,19 +229,19 @@ class Figure:
         found = self.measure(execution).round(DECIMALS).reset_index(drop=True)
         y = self.plots[0].y
         try:
-            kept = self.read(folder)
+            stored = self.read(folder)
         except TableError:
             return found
-        first = kept.columns[0]
-        here = kept[first].isin(execution.tables(self.people))
+        first = stored.columns[0]
+        here = stored[first].isin(execution.tables(self.people))
         if execution.epsilon is not None:
-            here &= (kept["epsilon"] == execution.epsilon) | ~(kept["epsilon"] > 0)
-        keys = list(kept.loc[:, :y].select_dtypes(exclude="number"))
-        kept = kept[here].reset_index(drop=True)
-        named = [table[keys].fillna("").astype(str).to_numpy().tolist() for table in (kept, found)]
+            here &= (stored["epsilon"] == execution.epsilon) | ~(stored["epsilon"] > 0)
+        keys = list(stored.loc[:, :y].select_dtypes(exclude="number"))
+        stored = stored[here].reset_index(drop=True)
+        named = [table[keys].fillna("").astype(str).to_numpy().tolist() for table in (stored, found)]
         if named[0] != named[1]:
             return found
-        found.insert(list(found.columns).index("standard_error") + 1, "in_the_table", kept[y])
+        found.insert(list(found.columns).index("standard_error") + 1, "in_the_table", stored[y])
         return found
 
     def _check(self, execution: Execution) -> None:
@@ -253,8 +253,8 @@ class Figure:
         if execution.only is not None and not execution.tables(self.people):
             raise TableError(f"{self.name}: --only takes one of {', '.join(self.people)}, not {execution.only}")
         if execution.epsilon is not None and not execution.epsilons(self.epsilons):
-            known = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
-            raise TableError(f"{self.name}: --epsilon takes one of {known}, not {execution.epsilon:g}")
+            choices = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
+            raise TableError(f"{self.name}: --epsilon takes one of {choices}, not {execution.epsilon:g}")
 
     def code(self, folder: Path) -> Path:
         """The path of the measured code's fingerprint in a folder of figures."""
@@ -273,8 +273,8 @@ class Figure:
         others = [folder / f"{self.name}{one.name}.svg" for one in self.overviews]
         for overview, picture in zip(self.overviews, others, strict=True):
             overview.draw(table, picture)
-        shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
-        written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
+        images = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
+        written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{images}\n\n{TABLES}"
         page.write_text(f"{written.partition(TABLES)[0]}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
         return [self.table(folder), *pictures, *others, page]
 

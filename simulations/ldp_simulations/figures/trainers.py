@@ -229,8 +229,8 @@ def find_peer(python: str) -> Peer:
     try:
         version = _output(python, "-c", "import diffprivlib; print(diffprivlib.__version__)").strip()
     except (OSError, subprocess.CalledProcessError) as error:
-        told = (error.stderr or "").strip().splitlines() if isinstance(error, subprocess.CalledProcessError) else []
-        problem = told[-1] if told else getattr(error, "strerror", None) or str(error)
+        lines = (error.stderr or "").strip().splitlines() if isinstance(error, subprocess.CalledProcessError) else []
+        problem = lines[-1] if lines else getattr(error, "strerror", None) or str(error)
         raise TableError(
             f"--peer {python}: cannot import diffprivlib ({problem}); "
             "make an environment with python -m venv F; F/bin/pip install diffprivlib 'scikit-learn<1.7'"

@@ -237,8 +237,8 @@ def compare_bins(draft: Mapping[str, Any], devices: int, pilot: Table, repeats: 
     drafted = own.pop() if len(own) == 1 else 0
     found: dict[int | None, Array] = {}
     for bins in dict.fromkeys([drafted, *choices]):
-        told = {} if bins == 0 else {"bins": bins}
-        features = [{**feature, **(told if "low" in feature else {})} for feature in draft["features"]]
+        changes = {} if bins == 0 else {"bins": bins}
+        features = [{**feature, **(changes if "low" in feature else {})} for feature in draft["features"]]
         try:
             campaign = Campaign.compile({**draft, "features": features})
         except DraftError:  # Not every mechanism asks for numbers, and none for too many cells.

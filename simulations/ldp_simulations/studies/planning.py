@@ -153,16 +153,16 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
     rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
     weights = np.where(incomplete[rows], 1 / _DRAWS, 1.0) / len(columns)
     if question.encoding == INDEX:
-        held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
-        return Expectation(held, held)
+        counts = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
+        return Expectation(counts, counts)
     moments = columns.moments(question, rows, rng)
     k = 1 if question.kind == PRODUCT else columns.class_count
     weights = np.where(moments.missing, 0.0, weights)
     values = moments.values / UNIT
-    told = [
+    gaps = [
         np.bincount(moments.cells, weights * one, k).astype(float) for one in (values, values**2, np.ones(len(rows)))
     ]
-    return expectation_of(question, *told)
+    return expectation_of(question, *gaps)
 
 
 LEAST_EPSILON: Final = 0.125

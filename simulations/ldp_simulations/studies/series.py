@@ -94,11 +94,11 @@ class Times:
         edges = np.unique(self.warm)
         between = np.diff([0.0, *edges, 1.0]) * self.seasonal
         drawn = rng.multinomial(kinds, [*(1 - self.seasonal) * self.shares, *between])
-        held, seasonal = drawn[..., :CELLS], drawn[..., CELLS:]
+        counts, seasonal = drawn[..., :CELLS], drawn[..., CELLS:]
         for changing, fashion, warm in zip(self.changing, self.fashions, self.warm, strict=True):
-            changed = rng.binomial(held, changing)
-            held = held - changed + rng.multinomial(changed.sum(axis=-1), fashion)
-            seen, turned = held.copy(), seasonal[..., : np.searchsorted(edges, warm) + 1].sum(axis=-1)
+            changed = rng.binomial(counts, changing)
+            counts = counts - changed + rng.multinomial(changed.sum(axis=-1), fashion)
+            seen, turned = counts.copy(), seasonal[..., : np.searchsorted(edges, warm) + 1].sum(axis=-1)
             seen[..., 1] += turned
             seen[..., 0] += seasonal.sum(axis=-1) - turned
             yield seen
@@ -185,14 +185,14 @@ def _memoised(epsilon: float, times: Times, devices: int, rng: np.random.Generat
     kinds = rng.multinomial(devices, np.tile(np.outer([p, q], [q, p]).ravel() / len(hashes), len(hashes)))
     first, second = np.array(list(product((0, 1), repeat=2))).T  # The lasting answers to the cells 0 and 1.
     lasting = np.where(hashes[:, None, :] == 1, second[:, None], first[:, None])
-    kept = p * float(report.p) + q * float(report.q)
+    probability = p * float(report.p) + q * float(report.q)
     estimates, truth = [], []
-    for held in times.lives(kinds.reshape(len(hashes), 4), rng):
-        of_one, of_hash = (held * lasting).sum(axis=(1, 2)), held.sum(axis=(1, 2))
+    for value in times.lives(kinds.reshape(len(hashes), 4), rng):
+        of_one, of_hash = (value * lasting).sum(axis=(1, 2)), value.sum(axis=(1, 2))
         ones = rng.binomial(of_one, float(report.p)) + rng.binomial(of_hash - of_one, float(report.q))
         supported = (np.where(hashes == 1, ones[:, None], (of_hash - ones)[:, None])).sum(axis=0) / devices
-        estimates.append((supported - 0.5) / (kept - 0.5))
-        truth.append(held.sum(axis=(0, 1)) / devices)
+        estimates.append((supported - 0.5) / (probability - 0.5))
+        truth.append(value.sum(axis=(0, 1)) / devices)
     return np.stack(estimates), np.stack(truth)
 
 
@@ -218,8 +218,8 @@ def memoised_loss(memo: Fraction, report: Fraction, reports: int) -> float:
     def law(cell: int, ones: int, total: int) -> Fraction:
         """The probability of given reports on one lasting answer, with so many ones."""
         of_one = lasting.p if cell else lasting.q
-        told = (again.p**ones * again.q ** (total - ones), again.q**ones * again.p ** (total - ones))
-        return of_one * told[0] + (1 - of_one) * told[1]
+        likelihoods = (again.p**ones * again.q ** (total - ones), again.q**ones * again.p ** (total - ones))
+        return of_one * likelihoods[0] + (1 - of_one) * likelihoods[1]
 
     largest = Fraction(1)
     for first, second in product(range(halves[0] + 1), range(halves[1] + 1)):

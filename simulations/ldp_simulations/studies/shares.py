@@ -23,20 +23,20 @@ ERROR: Final = "error"
 _TOLD: Final = [ERROR, "expected", "covered"]
 
 
-def held_against(campaign: Campaign, told: Mapping[str, Any], people: Table, devices: int) -> list[dict[str, Any]]:
+def held_against(campaign: Campaign, estimates: Mapping[str, Any], people: Table, devices: int) -> list[dict[str, Any]]:
     """A row for each question of ``told`` (JSON of estimates from so many ``devices``): the root mean square over its
     cells of the ``error``, of people drawn from the table, and of the one ``expected``; and the share of intervals that
     hold the truth (``covered``). A cell is a share, or the mean of a number on the range from -1 to 1.
     """
     rows = []
     truths, errors = expectations(campaign, people), standard_errors(campaign, devices, people)
-    for question, one, truth, expected in zip(campaign.questions, told["questions"], truths, errors, strict=True):
+    for question, one, truth, expected in zip(campaign.questions, estimates["questions"], truths, errors, strict=True):
         cells = pd.DataFrame(one["cells"])
-        held = (cells["low"].to_numpy() <= truth.mean) & (truth.mean <= cells["high"].to_numpy())
+        covered = (cells["low"].to_numpy() <= truth.mean) & (truth.mean <= cells["high"].to_numpy())
         wrong = cells["estimate"].to_numpy(dtype=np.float64) - truth.mean
         named = {"feature": question.feature, "other": question.other, "kind": question.kind, "n": one["n"]}
         is_share = question.encoding == INDEX
-        found = {ERROR: _root(wrong), "expected": _root(expected), "covered": float(held.mean())}
+        found = {ERROR: _root(wrong), "expected": _root(expected), "covered": float(covered.mean())}
         rows.append({**named, "is_share": is_share, **found})
     return rows
 
@@ -58,9 +58,13 @@ def run_shares(source: Source, settings: Sequence[Setting], design: Design, seed
         tally = simulate_counts(replace(columns, campaign=campaign), rng, devices)
         found = held_against(campaign, estimate(campaign, tally).to_json(), source.people, devices)
         shares = pd.DataFrame([one for one in found if one["is_share"]] or found)
-        told = {name: _root(shares[name]) for name in (ERROR, "expected")} | {"covered": shares["covered"].mean()}
-        asked = {"answers": campaign.privacy.answers, "total_epsilon": campaign.privacy.epsilon, "devices": devices}
-        rows.append({"seed": seed, **asdict(setting), **asked, **told})
+        errors = {name: _root(shares[name]) for name in (ERROR, "expected")} | {"covered": shares["covered"].mean()}
+        of_setting = {
+            "answers": campaign.privacy.answers,
+            "total_epsilon": campaign.privacy.epsilon,
+            "devices": devices,
+        }
+        rows.append({"seed": seed, **asdict(setting), **of_setting, **errors})
     return rows
 
 

@@ -212,8 +212,8 @@ def run_trials(
     trial: Trial, seeds: Sequence[int], journal: Journal, *, workers: int | None = None, description: str = "trials"
 ) -> Rows:
     """Rows of picklable ``trial(seed)`` in the order of the seeds; those in the journal are not run again."""
-    kept = journal.finished()
-    done = {seed: kept[seed] for seed in seeds if seed in kept}
+    finished = journal.finished()
+    done = {seed: finished[seed] for seed in seeds if seed in finished}
     missing = [seed for seed in seeds if seed not in done]
     # ``disable`` None: where standard error is no terminal.
     with tqdm(
@@ -274,12 +274,12 @@ def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
     campaign = Campaign.compile({**source.draft, "study": source.draft.get("study") or _STUDY})
     evaluating = round(study.devices * study.evaluating)
     model = train(campaign, _answers(campaign, learners, study.devices - evaluating, rng)).model_
-    asked = Campaign.compile(evaluation_draft([campaign], model))
-    tally = _answers(asked, others, evaluating, rng)
-    told, published = evaluate(asked, tally).accuracy, evaluated_model(asked, tally)
+    round_ = Campaign.compile(evaluation_draft([campaign], model))
+    tally = _answers(round_, others, evaluating, rng)
+    claimed, published = evaluate(round_, tally).accuracy, evaluated_model(round_, tally)
     alone = learned(campaign, _answers(campaign, training, study.devices, rng))
     among_others = accuracy(published, others)
-    low, high = (math.nan if end is None else end for end in (told.low, told.high))
+    low, high = (math.nan if end is None else end for end in (claimed.low, claimed.high))
     return [
         {
             "seed": seed,
@@ -287,8 +287,8 @@ def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
             "published": accuracy(published, held_out),
             "alone": accuracy(alone, held_out),
             "majority": majority(training, held_out),
-            "told": told.value,
-            "width": high - low if told.value is not None else None,
+            "told": claimed.value,
+            "width": high - low if claimed.value is not None else None,
             "covered": low <= among_others <= high,
         }
     ]
@@ -331,7 +331,7 @@ def summarise_study(rows: Iterable[Mapping[str, Any]]) -> Summary:
     gains = np.array([row["published"] - row["alone"] for row in listed])
     means = {}
     for name in ("published", "alone", "majority", "told", "width", "covered", "moved"):
-        told = [row[name] for row in listed if row[name] is not None]
-        means[name] = float(np.mean(told)) if told else math.nan
+        values = [row[name] for row in listed if row[name] is not None]
+        means[name] = float(np.mean(values)) if values else math.nan
     error = float(gains.std(ddof=1) / math.sqrt(len(listed)))
     return Summary(len(listed), gain=float(gains.mean()), gain_error=error, **means)

@@ -18,7 +18,7 @@ from archived import other_answers, random_kept
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_aggregator.archive.locations import Kept, decode_file, encode_file, open_place
+from ldp_aggregator.archive.locations import Reports, decode_file, encode_file, open_place
 from ldp_aggregator.archive.recount import add_results, parts_of, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store import StoreError
@@ -56,7 +56,7 @@ def test_the_order_of_reports_leaves_no_trace_in_a_file(campaign):
     mixed = {}
     for number, one in reversed(kept.items()):
         order = np.random.default_rng(3).permutation(len(one.ids))
-        mixed[number] = Kept(one.ids[order], one.payloads[order])
+        mixed[number] = Reports(one.ids[order], one.payloads[order])
     assert encode_file(kept) == encode_file(mixed)
 
 
@@ -76,7 +76,7 @@ def test_a_report_counts_once_in_however_many_files_it_is(campaign, alike):
     kept = random_kept(campaign, 600, 4)
     if alike:
         kept[1].ids[:, :8] = kept[1].ids[0, :8]
-    some = {number: Kept(one.ids[::3], one.payloads[::3]) for number, one in kept.items()}
+    some = {number: Reports(one.ids[::3], one.payloads[::3]) for number, one in kept.items()}
     found = recounted(campaign, some, kept, some)
     assert found.tally == tally_of(campaign, kept)
     assert found.duplicates == 2 * sum(len(one.ids) for one in some.values())
@@ -86,13 +86,13 @@ def test_a_report_counts_once_in_however_many_files_it_is(campaign, alike):
 def test_an_id_with_two_answers_and_what_no_device_can_have_sent_count_for_none_and_are_told(campaign):
     kept = random_kept(campaign, 600, 5)
     other = {
-        1: other_answers(campaign, 1, Kept(kept[1].ids[:2], kept[1].payloads[:2])),
-        2: Kept(kept[1].ids[5:6], kept[2].payloads[:1]),
+        1: other_answers(campaign, 1, Reports(kept[1].ids[:2], kept[1].payloads[:2])),
+        2: Reports(kept[1].ids[5:6], kept[2].payloads[:1]),
     }
-    wrong = {1: Kept(np.full((1, 16), 7, np.uint8), np.full_like(kept[1].payloads[:1], 0x7F))}
+    wrong = {1: Reports(np.full((1, 16), 7, np.uint8), np.full_like(kept[1].payloads[:1], 0x7F))}
     found = recounted(campaign, kept, other, wrong, kept)
     left = dict(kept)
-    left[1] = Kept(np.delete(kept[1].ids, [0, 1, 5], axis=0), np.delete(kept[1].payloads, [0, 1, 5], axis=0))
+    left[1] = Reports(np.delete(kept[1].ids, [0, 1, 5], axis=0), np.delete(kept[1].payloads, [0, 1, 5], axis=0))
     assert found.tally == tally_of(campaign, left)
     assert set(found.conflicts) == {kept[1].ids[row].tobytes() for row in (0, 1, 5)}
     assert (found.refused, found.duplicates) == (1, found.reports)
@@ -101,13 +101,13 @@ def test_an_id_with_two_answers_and_what_no_device_can_have_sent_count_for_none_
 @given(st.sampled_from([1, 2, 4, 16, 256]), st.integers(0, 2**32))
 def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign, slots, seed):
     kept = random_kept(campaign, 60, seed)
-    parts: dict[int, dict[int, Kept]] = {}
+    parts: dict[int, dict[int, Reports]] = {}
     for number, one in kept.items():
         places = slot_of(one.ids, slots)
         assert ((places >= 0) & (places < slots)).all()
         for slot in np.unique(places).tolist():
             chosen = places == slot
-            parts.setdefault(slot, {})[number] = Kept(one.ids[chosen], one.payloads[chosen])
+            parts.setdefault(slot, {})[number] = Reports(one.ids[chosen], one.payloads[chosen])
     results = [recount_slot(campaign.document, [encode_file(part)]) for part in parts.values()]
     sums = {add_results(campaign.document, order) for order in itertools.islice(itertools.permutations(results), 5)}
     halves = results[: len(results) // 2], results[len(results) // 2 :]

@@ -12,7 +12,7 @@ from archived import other_answers, random_kept
 from cells import cell_campaign, count, publish, submission
 from power_cuts import Disk, lay_out
 
-from ldp_aggregator.archive.locations import Folder, Kept, open_place
+from ldp_aggregator.archive.locations import Folder, Reports, open_place
 from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.archive.writer import Archive, ArchivedCounts
 from ldp_aggregator.service.archives import goes_along
@@ -101,7 +101,7 @@ async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_a
     await counts.count([both])
     await counts.count([second, second])
     mixed = random_kept(campaign, 60, 2)
-    some = {number: Kept(one.ids[:3], one.payloads[:3]) for number, one in other.items()}
+    some = {number: Reports(one.ids[:3], one.payloads[:3]) for number, one in other.items()}
     await counts.count([of_kept(campaign, mixed), of_kept(campaign, some), first])
     assert await agree(store, folder, campaign) == 2 * sum(len(one.ids) for one in kept.values())
     assert recount(folder, campaign.id).duplicates == 0

@@ -10,7 +10,16 @@ import pytest
 from credit_draft import attempt
 
 from ldp_aggregator.counting import payloads as counting
-from ldp_aggregator.counting.payloads import ById, cells, count, digests, lay_out, layout_of, payload_rows, refusals
+from ldp_aggregator.counting.payloads import (
+    CampaignKey,
+    cells,
+    count,
+    digests,
+    lay_out,
+    layout_of,
+    payload_rows,
+    refusals,
+)
 from ldp_protocols import Campaign, DocumentError, Question
 from ldp_protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from ldp_protocols.drafting import make_discrete
@@ -170,7 +179,7 @@ def test_a_series_and_one_window_of_it_are_laid_out_each_on_its_own():
     windows = {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 3}
     series = Campaign.compile(drafts.draft(drafts.text("u", "1", "2"), windows=windows))
     assert series.one_window.id == series.id
-    sizes = [len(layout_of(ById(one)).kind) for one in (series, series.one_window, series)]
+    sizes = [len(layout_of(CampaignKey(one)).kind) for one in (series, series.one_window, series)]
     assert sizes == [3 * sizes[1], sizes[1], 3 * sizes[1]]
 
 

@@ -12,6 +12,7 @@ from ldp_aggregator.dashboard.latest import MOST_KEPT, Latest
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(latest, "PATIENCE", 0.0)
+    monkeypatch.setattr(latest, "LATER", 0.0)
 
 
 class Work:
@@ -53,6 +54,26 @@ async def test_an_earlier_one_is_shown_while_a_newer_is_worked_out_and_then_the_
     await asyncio.sleep(0.01)
     assert await numbers.soon("key", 2, newer) == "two"
     assert newer.begun == 1
+
+
+async def test_short_work_is_waited_for_and_long_work_begins_after_the_page(monkeypatch):
+    monkeypatch.setattr(latest, "LATER", 0.2)
+    numbers = Latest()
+    await numbers.soon("short", 1, done("one"))
+    monkeypatch.setattr(latest, "PATIENCE", 60.0)
+    assert await numbers.soon("short", 2, done("two")) == "two"
+    monkeypatch.setattr(latest, "PATIENCE", 0.01)
+
+    async def long():
+        await asyncio.sleep(0.05)
+        return "one"
+
+    await numbers.soon("long", 1, long)
+    newer = done("two")
+    assert await numbers.soon("long", 2, newer) == "one"
+    await asyncio.sleep(0.05)
+    assert newer.begun == 0
+    assert await numbers.exact("long", 2, newer) == "two"
 
 
 async def test_who_needs_this_version_gets_this_version():

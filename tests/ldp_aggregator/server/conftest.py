@@ -51,7 +51,7 @@ class WatchedMemory(Memory):
 
     def take(self, size):
         taken = super().take(size)
-        self.peak = max(self.peak, self.held)
+        self.peak = max(self.peak, self.used)
         return taken
 
 
@@ -61,7 +61,7 @@ def budgets(monkeypatch):
     monkeypatch.setattr(WatchedMemory, "made", [])
     monkeypatch.setattr(connections, "Memory", WatchedMemory)
     yield WatchedMemory.made
-    assert [memory.held for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
+    assert [memory.used for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
 
 
 @dataclass

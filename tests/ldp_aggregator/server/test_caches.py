@@ -131,14 +131,14 @@ async def test_what_another_instance_deleted_is_served_no_more_and_where_nobody_
         assert (await cache.get(one.id)).id == one.id
     store.standing = AsyncMock(side_effect=StoreError("busy"))
     assert await cache.document(campaign.id) == campaign.document
-    assert cache.known(campaign.id) is not None
+    assert cache.cached(campaign.id) is not None
     del store.documents[campaign.id]
     store.standing = AsyncMock(side_effect=lambda one: Standing("open" if one in store.documents else "deleted"))
     for ask in (cache.document, cache.get):
         with pytest.raises(StoreError, match="no campaign has the id"):
             await ask(campaign.id)
-    assert cache.known(campaign.id) is None
-    assert cache.known(other.id) is await cache.get(other.id)
+    assert cache.cached(campaign.id) is None
+    assert cache.cached(other.id) is await cache.get(other.id)
 
 
 async def test_who_asks_for_no_campaign_and_hangs_up_leaves_nothing_in_the_log():

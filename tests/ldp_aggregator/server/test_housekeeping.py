@@ -177,7 +177,7 @@ async def test_each_open_campaign_is_named_whose_gateways_key_this_process_does_
     assert missing == {found.id, lost.id}
     metrics = Metrics()
     for named in ({lost.id}, missing, missing, {lost.id}):
-        metrics.told.note_missing_keys(named)
+        metrics.gauges.note_missing_keys(named)
     logged = [record.campaign for record in caplog.records if record.message == "a gateway's key is missing"]
     assert logged == [lost.id, found.id], "each once"
     told = metrics.render().decode()
@@ -216,7 +216,7 @@ async def test_each_open_campaign_is_named_that_no_directory_of_the_publishers_n
     await store.put_directory(keys[1], 1, sign_directory(bytes([2]) * 32, 1, expires, {signed.id: None}))
     assert await named() == {unsigned.id}
     metrics = Metrics()
-    metrics.told.observed = await observed(store, settings)
+    metrics.gauges.observed = await observed(store, settings)
     assert ServerFacts.of(metrics.readings().told, 0.0).unsigned == [unsigned.id]
     clock.step(9 * DAY + 1)
     assert await named() == {signed.id, unsigned.id}, "a directory that ended names nobody"

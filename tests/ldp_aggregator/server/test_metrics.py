@@ -94,7 +94,7 @@ OF_PROMETHEUS = {"up"}
 
 def known_metrics():
     metrics = Metrics()
-    metrics.told.observed = {(name, "x"): 1.0 for name in OBSERVED}
+    metrics.gauges.observed = {(name, "x"): 1.0 for name in OBSERVED}
     found = set(OF_PROMETHEUS)
     for family in metrics.registry.collect():
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}.get(family.type, ("",))

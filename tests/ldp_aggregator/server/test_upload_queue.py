@@ -32,12 +32,12 @@ class Sent:
 
     campaign: Campaign
     report: Report
-    shown: str | None = None
+    authorization: str | None = None
     since: float = 0.0
     told: list[Any] = field(default_factory=list)
 
     def __post_init__(self):
-        self.terms = for_a_device(self.campaign, Limits())
+        self.bounds = for_a_device(self.campaign, Limits())
         self.body = encode_upload([self.report], self.campaign)
 
     def settle(self, outcome):
@@ -87,7 +87,7 @@ def test_a_relays_upload_is_taken_for_as_many_reports_as_it_holds_at_the_least(c
     """By its bytes: a commit has so many reports at most. No report is shorter than one of a single byte."""
     campaign = cell_campaign(4)
     upload = Sent(campaign, cell_report(campaign, 0, cell=0))
-    upload.terms = for_a_relay(campaign, Limits(), None)
+    upload.bounds = for_a_relay(campaign, Limits(), None)
     upload.body = encode_upload([cell_report(campaign, number, cell=0) for number in range(count)], campaign)
     assert count <= reports_about(upload) <= 2 * count + 10
 

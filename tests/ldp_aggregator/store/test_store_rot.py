@@ -15,7 +15,7 @@ import pytest
 from cells import cell_campaign, count, publish, submission
 from postgres import empty
 
-from ldp_aggregator.archive.locations import Kept, decode_file, encode_file
+from ldp_aggregator.archive.locations import Reports, decode_file, encode_file
 from ldp_aggregator.store import SqliteStore, StoredToken, StoreError, open_store
 from ldp_aggregator.store.backup import combine_stores, copy_store, restore_store
 from ldp_aggregator.store.contract import Act
@@ -278,7 +278,7 @@ async def put_back(connection, table, rows):
 def test_no_flip_in_a_file_of_the_archive_is_silent(flips):
     campaign, draw = cell_campaign(), random.Random(51)
     ids = np.frombuffer(draw.randbytes(16 * 50), dtype=np.uint8).reshape(-1, 16)
-    data = encode_file({0: Kept(ids, np.arange(50, dtype=np.uint8).reshape(-1, 1))})
+    data = encode_file({0: Reports(ids, np.arange(50, dtype=np.uint8).reshape(-1, 1))})
     [sound] = decode_file(data, campaign).values()
     named = 0
     for _ in range(5 * flips):

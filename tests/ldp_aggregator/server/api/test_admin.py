@@ -205,16 +205,16 @@ async def test_whoever_watches_asks_under_an_address_and_no_page_under_a_name_th
 
 async def test_a_server_that_is_leaving_or_whose_store_takes_nothing_is_not_ready():
     leaving, ingest = asyncio.Event(), SimpleNamespace(is_well=True)
-    metrics = SimpleNamespace(told=SimpleNamespace(keyless=lambda: ["A" * 43]))
+    metrics = SimpleNamespace(gauges=SimpleNamespace(keyless=lambda: ["A" * 43]))
     context = SimpleNamespace(
         leaving=leaving, ingest=ingest, metrics=metrics, settings=SimpleNamespace(operations_names=())
     )
-    asked = SimpleNamespace(request=SimpleNamespace(host="localhost:9100"), context=context)
-    answer = await get_readiness(asked)
+    request = SimpleNamespace(http=SimpleNamespace(host="localhost:9100"), context=context)
+    answer = await get_readiness(request)
     assert json.loads(answer.body) == {"status": "ready", "gateway_key_missing": ["A" * 43]}
     ingest.is_well = False
     for code in ("store-unavailable", "stopping"):
         with pytest.raises(ProblemError) as refused:
-            await get_readiness(asked)
+            await get_readiness(request)
         assert (refused.value.code, refused.value.status) == (code, 503)
         leaving.set()

@@ -218,24 +218,24 @@ async def test_every_byte_is_held_once_and_given_back_once(others, one):
     one._hear(b"x" * 40)
     one._arrived = 60
     one._balance()
-    assert others.memory.held == 100
+    assert others.memory.used == 100
     one._ahead = b""
     assert one._hold(100) is True
-    assert others.memory.held == 100, "what was incomplete is now what is answered"
+    assert others.memory.used == 100, "what was incomplete is now what is answered"
     assert one._hold(901) is False
-    assert others.memory.held == 100
+    assert others.memory.used == 100
     for _ in range(2):
         one._release()
-        assert others.memory.held == 0
+        assert others.memory.used == 0
     one._ahead = b"y" * 30
     one._balance()
     one.pause_writing()
-    assert others.memory.held == 100
+    assert others.memory.used == 100
     one.resume_writing()
-    assert (others.memory.held, one._unread_deadline) == (30, math.inf)
+    assert (others.memory.used, one._unread_deadline) == (30, math.inf)
     one.pause_writing()
     one.connection_lost(None)
-    assert (others.memory.held, one._ahead, one._transport, one._is_leaving) == (0, b"", None, True)
+    assert (others.memory.used, one._ahead, one._transport, one._is_leaving) == (0, b"", None, True)
 
 
 @pytest.mark.parametrize(

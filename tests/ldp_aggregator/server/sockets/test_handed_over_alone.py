@@ -42,7 +42,7 @@ async def test_one_request_after_another_reaches_the_handler_and_no_byte_of_the_
     handed.data_received(b"dy" + HEAD)
     assert given(handed) == [POST, b"bo", b"dy"]
     assert handed.is_answering
-    handed._asked = False
+    handed._has_request = False
     handed._go_on()
     assert given(handed)[3:] == [HEAD]
 
@@ -85,10 +85,10 @@ async def test_who_gives_way_is_answered_first_where_his_answer_is_ours_and_refu
 ):
     handed.data_received(sent)
     handed.give_way()
-    assert (handed._ahead, handed._others.memory.held) == (b"", handed._held)
+    assert (handed._ahead, handed._others.memory.used) == (b"", handed._reserved)
     if sent.startswith(HEAD):
         assert (handed._problem, given(handed)) == (None, [HEAD]), "his answer comes first"
-        handed._asked = False
+        handed._has_request = False
         handed._go_on()
         assert given(handed)[1:] == [STAND_IN], "and then he reads why the next has none"
     assert handed._problem.code == "overloaded"
@@ -103,10 +103,10 @@ async def test_who_does_not_read_is_cut_where_he_has_to_give_way(handed):
 
 
 async def test_a_request_that_does_not_fit_is_refused_and_the_last_one_of_its_connection(handed):
-    handed._others.memory.held = 990
+    handed._others.memory.used = 990
     handed.data_received(HEAD)
     assert (handed._problem.code, handed._last) == ("overloaded", True)
-    handed._others.memory.held -= 990
+    handed._others.memory.used -= 990
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_a_refusal_is_counted_kept_by_nobody_and_the_last_word(handed):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     counted = handed._others._metrics.refusals.labels("malformed-request")
     assert counted._value.get() == 1
-    assert (handed._last, handed._asked, handed._held) == (True, False, 0)
+    assert (handed._last, handed._has_request, handed._reserved) == (True, False, 0)
 
 
 async def test_reading_goes_on_while_handler_and_connection_want_it_and_where_nobody_looks_any_more(handed):
@@ -154,6 +154,6 @@ async def test_a_stop_ends_who_is_between_at_once_and_lets_others_end(handed):
     handed.data_received(POST)
     handed.finish()
     assert (handed._last, handed._deadline > handed._loop.time() + 1) == (True, True)
-    handed._asked, handed._missing = False, 0
+    handed._has_request, handed._missing = False, 0
     handed.finish()
     assert handed._deadline <= handed._loop.time()

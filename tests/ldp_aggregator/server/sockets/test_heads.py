@@ -15,7 +15,7 @@ from ldp_aggregator.server.sockets.heads import MOST_HEADERS, Head, UploadHead, 
 from ldp_protocols.wire import MEDIA_TYPE
 
 LONGEST_KNOWN = 512
-MOST_KNOWN = 256
+MOST_CACHED = 256
 
 
 ID = "A" * 43
@@ -30,9 +30,9 @@ def head(*headers, line=LINE):
 
 def test_an_upload_is_recognised():
     found = read_head(head(*HEADERS, "User-Agent: x", "Accept: */*"))
-    assert (found.campaign_id, found.length, found.keeps_open, found.shown) == (ID, 44, True, None)
+    assert (found.campaign_id, found.length, found.keeps_open, found.authorization) == (ID, 44, True, None)
     assert not read_head(head(*HEADERS, "Connection: close")).keeps_open
-    assert read_head(head(*HEADERS, "Authorization: Bearer x")).shown == "Bearer x"
+    assert read_head(head(*HEADERS, "Authorization: Bearer x")).authorization == "Bearer x"
     assert ("x-word", "sésame") in read_head(head(*HEADERS, "X-Word: sÃ©same")).headers
 
 
@@ -131,31 +131,31 @@ def test_a_hundred_headers_are_read_and_one_more_is_not():
 
 
 def test_heads_are_remembered_within_bounds():
-    for number in range(3 * MOST_KNOWN):
+    for number in range(3 * MOST_CACHED):
         read_head(head(*HEADERS, f"User-Agent: {number}"))
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
         read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert 0 < len(heads._known) <= MOST_KNOWN
-    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
+    assert 0 < len(heads._cached) <= MOST_CACHED
+    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._cached)
 
 
 def test_of_a_head_that_shows_something_the_rest_is_remembered():
     def shown(number, *more):
         return head(*HEADERS[:2], f"Authorization: PrivateToken token={number}", *more, HEADERS[2])
 
-    heads._known.clear()
+    heads._cached.clear()
     found = [read_head(shown(number)) for number in range(3)]
-    assert [one.shown for one in found] == [f"PrivateToken token={number}" for number in range(3)]
-    assert {frozenset(one.headers) - {("authorization", one.shown)} for one in found} == {
+    assert [one.authorization for one in found] == [f"PrivateToken token={number}" for number in range(3)]
+    assert {frozenset(one.headers) - {("authorization", one.authorization)} for one in found} == {
         frozenset(read_head(head(*HEADERS)).headers)
     }
-    assert list(heads._known) == [head(*HEADERS)]
+    assert list(heads._cached) == [head(*HEADERS)]
     twice, folded = shown(1, "Authorization: PrivateToken token=2"), shown(1, " folded")
     assert isinstance(read_head(twice), Head)
     with pytest.raises(ProblemError):
         read_head(folded)
-    assert read_head(head(*HEADERS)).shown is None
+    assert read_head(head(*HEADERS)).authorization is None
 
 
 PIECES = st.sampled_from(
@@ -202,6 +202,6 @@ def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(e
         assert (message.method, message.path) == ("POST", f"/v1/campaigns/{found.campaign_id}/reports")
         assert message.headers["Content-Length"].strip() == message.headers["Content-Length"]
         assert int(message.headers["Content-Length"]) == found.length
-        assert message.headers.get("Authorization") == found.shown
+        assert message.headers.get("Authorization") == found.authorization
         assert not message.chunked
         assert message.should_close is not found.keeps_open

@@ -44,7 +44,7 @@ async def test_what_is_sent_ahead_stays_within_the_budget(serving, gated, budget
         lines = await server.dials(40)
         for line in lines:
             line.send(ahead)
-        await becomes(lambda: budgets[0].held > BUDGET // 2)
+        await becomes(lambda: budgets[0].used > BUDGET // 2)
         await asyncio.sleep(0.2)
         assert budgets[0].peak <= BUDGET
         gated.gate.set()
@@ -73,11 +73,11 @@ async def test_answers_that_nobody_reads_stay_within_the_budget_and_an_upload_ta
         large, small = await server.publish(20_000), await server.publish()
         async with contextlib.AsyncExitStack() as clients:
             first, *_ = [await clients.enter_async_context(deaf(server, document_of(large) * 200)) for _ in range(30)]
-            await becomes(lambda: budgets[0].held > 1 << 15)
-            budgets[0].take(room := (1 << 19) - budgets[0].held)
+            await becomes(lambda: budgets[0].used > 1 << 15)
+            budgets[0].take(room := (1 << 19) - budgets[0].used)
             for number in range(5):
                 assert (await exchange(server, request_of(small, number, Connection="close")))[9:12] == b"200"
-            assert budgets[0].held <= 1 << 19
+            assert budgets[0].used <= 1 << 19
             assert await hung_up_on(first)
             budgets[0].give(room)
 
@@ -119,7 +119,7 @@ async def test_clients_that_leave_in_the_middle_leave_nothing_behind(serving, ga
             line.cut()
         await asyncio.sleep(0.2)  # The server learns of it.
         gated.gate.set()
-        await becomes(lambda: budgets[0].held, 0)
+        await becomes(lambda: budgets[0].used, 0)
         assert (await server.upload(campaign, [3]))[0] == 200
         counts = await cells_of(gated, campaign)
         assert (max(counts), sum(counts[3:])) == (1, 1)
@@ -130,7 +130,7 @@ async def test_operators_are_heard_while_there_is_no_room_for_uploads(serving, b
     async with serving(limits={"queue_bytes": 1 << 16}) as server:
         campaign = await server.publish()
         assert (await server.upload(campaign, [0]))[0] == 200  # Its terms are known from here on.
-        await becomes(lambda: budgets[0].held, 0)
+        await becomes(lambda: budgets[0].used, 0)
         assert budgets[0].take(1 << 16)
         refused = await exchange(server, request_of(campaign, 1, Connection="close"))
         assert problem_of(refused) == (503, "overloaded")
@@ -149,13 +149,13 @@ def test_room_is_made_by_who_has_not_read_for_longest(unread):
     memory, first, second = Memory(100), Mock(), Mock()
     memory.note_unread(first, 40)
     memory.note_unread(second, 50)
-    assert (first.cut.call_count, second.cut.call_count, memory.held) == (0, 0, 90)
+    assert (first.cut.call_count, second.cut.call_count, memory.used) == (0, 0, 90)
     assert memory.take(10)
     assert not memory.take(91)
-    assert (first.cut.call_count, second.cut.call_count, memory.held) == (1, 1, 10)
+    assert (first.cut.call_count, second.cut.call_count, memory.used) == (1, 1, 10)
     memory.give(10)
     memory.note_unread(first, unread + 1)
-    assert (memory.held, first.cut.call_count) == ((unread + 1, 1) if unread < 100 else (0, 2))
+    assert (memory.used, first.cut.call_count) == ((unread + 1, 1) if unread < 100 else (0, 2))
 
 
 def test_then_by_strangers_whose_requests_have_been_incomplete_for_longest_and_never_by_who_waits_for_an_answer():
@@ -163,14 +163,14 @@ def test_then_by_strangers_whose_requests_have_been_incomplete_for_longest_and_n
     assert memory.take(20)
     for sender, size in ((operator, 20), (first, 10), (second, 10), (first, 40)):
         memory.note_unfinished(sender, size)
-    assert memory.held == 90
+    assert memory.used == 90
     memory.note_unfinished(operator, 40)
     assert [one.give_way.call_count for one in (operator, first, second)] == [0, 1, 0]
-    assert memory.held == 70
+    assert memory.used == 70
     assert memory.take(80)
     assert [one.give_way.call_count for one in (operator, first, second)] == [1, 1, 1]
     assert not memory.take(1)
-    assert memory.held == 100
+    assert memory.used == 100
 
 
 async def test_a_relay_may_send_what_a_device_may_not(server):

@@ -146,9 +146,9 @@ async def waiting(server, budgets, uploads):
     """Connections each of which has an upload in the queue, behind one that is being committed."""
     lines = await server.dials(len(uploads))
     for line, upload in zip(lines, uploads, strict=True):
-        held = budgets[0].held
+        held = budgets[0].used
         line.send(upload)
-        await becomes(lambda held=held: budgets[0].held > held)
+        await becomes(lambda held=held: budgets[0].used > held)
     return lines
 
 
@@ -191,14 +191,14 @@ async def test_what_waits_for_its_commit_takes_its_room_until_then_though_its_cl
     async with serving(gated, limits={"drain_seconds": 1}) as server:
         campaign = await server.publish()
         lines = await waiting(server, budgets, [request_of(campaign, number) for number in range(3)])
-        held = budgets[0].held
+        held = budgets[0].used
         for line in lines:  # Not just his side of it: who only shuts that waits for his answer.
             line.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
             line.cut()
         await becomes(lambda: len(lost), 3)
-        assert budgets[0].held == held
+        assert budgets[0].used == held
         gated.gate.set()
-        await becomes(lambda: budgets[0].held, 0)
+        await becomes(lambda: budgets[0].used, 0)
         assert await counted(server, campaign) == [0, 1, 2]
 
 
@@ -213,8 +213,8 @@ async def test_about_an_upload_whose_client_has_hung_up_nobody_is_asked_any_furt
         finally:
             over.set()
 
-    monkeypatch.setattr(Intake, "known_terms", lambda *given, **more: None)
-    monkeypatch.setattr(Intake, "terms", terms)
+    monkeypatch.setattr(Intake, "cached_bounds", lambda *given, **more: None)
+    monkeypatch.setattr(Intake, "bounds", terms)
     line = await server.dial()
     line.send(request_head(await server.publish(), 100))
     await becomes(begun.is_set)

@@ -162,7 +162,7 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, fo
 
     await count(store, CAMPAIGN, range(50))
     await store.beat()
-    await asyncio.wrap_future(store._tidier._job.draft)
+    await asyncio.wrap_future(store._tidier._job.run_file)
     with monkeypatch.context() as patch:
         patch.setattr("ldp_aggregator.store.sqlite.id_index.transaction", uncommitted)
         with pytest.raises(StoreError, match="disk full"):
@@ -314,7 +314,7 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folde
             if begun.is_set():
                 break
             if store._tidier._job:
-                await asyncio.to_thread(wait, [store._tidier._job.draft], 0.5)
+                await asyncio.to_thread(wait, [store._tidier._job.run_file], 0.5)
         assert begun.is_set()
         closing = asyncio.create_task(store.close())
         assert await asyncio.to_thread(store._tidier._stopping.wait, 20)
@@ -360,7 +360,7 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opene
     for start in range(0, 4000, 80):
         await count(store, CAMPAIGN, range(start, start + 80))
         if store._tidier._job is not None:
-            await asyncio.wrap_future(store._tidier._job.draft)
+            await asyncio.wrap_future(store._tidier._job.run_file)
     assert len(listed(folder)) <= 20
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, Recent, keys_of, merged
+from ldp_aggregator.store.sqlite.keys import Filter, Hashes, Keys, UnsortedIds, keys_of, merged
 from ldp_aggregator.store.sqlite.run_files import (
-    Draft,
+    RunFile,
     copy_runs,
     crowded,
     merge_runs,
@@ -66,8 +66,8 @@ def random_keys(count, seed):
 
 
 def run_of(folder, found):
-    draft = write_run(folder, CAMPAIGN, len(found), [found], SECRET)
-    return open_run(folder / draft.publish(), CAMPAIGN)
+    run_file = write_run(folder, CAMPAIGN, len(found), [found], SECRET)
+    return open_run(folder / run_file.publish(), CAMPAIGN)
 
 
 @given(IDS)
@@ -81,7 +81,7 @@ def test_records_and_columns_are_the_same_ids_in_the_same_order(ids):
 
 @given(st.lists(IDS, max_size=12), IDS)
 def test_recent_ids_are_found_in_whatever_order_they_came(sets, asked):
-    recent, seen = Recent(), set()
+    recent, seen = UnsortedIds(), set()
     for ids in sets:
         recent.add(keys(ids - seen))
         seen |= ids
@@ -222,12 +222,12 @@ def test_runs_are_their_owners_alone(tmp_path):
 def test_only_what_nobody_lists_and_nobody_makes_is_removed(tmp_path):
     """At once, whoever made it: a process that has ended holds no lock any more."""
     kept, dropped = (run_of(tmp_path, random_keys(10, seed)).path.name for seed in (9, 10))
-    draft = write_run(tmp_path, CAMPAIGN, 10, [random_keys(10, 11)], SECRET)
-    assert holds_in_a_child(lambda: Draft(tmp_path))
+    run_file = write_run(tmp_path, CAMPAIGN, 10, [random_keys(10, 11)], SECRET)
+    assert holds_in_a_child(lambda: RunFile(tmp_path))
     assert len(list(tmp_path.iterdir())) == 4
     remove_leftovers(tmp_path, [kept])
-    assert {file.name for file in tmp_path.iterdir()} == {kept, draft.path.name}
+    assert {file.name for file in tmp_path.iterdir()} == {kept, run_file.path.name}
     assert dropped != kept
-    draft.discard()
+    run_file.discard()
     assert [file.name for file in tmp_path.iterdir()] == [kept]
     remove_leftovers(tmp_path / "nowhere", [])

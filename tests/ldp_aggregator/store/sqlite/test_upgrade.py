@@ -119,7 +119,7 @@ def test_a_store_of_an_earlier_version_that_is_damaged_is_told_of_and_left_alone
         db.execute("UPDATE parts SET sums = 1")
         db.commit()
     before = dump(folder)
-    with pytest.raises(StoreError, match="a row of parts has what nobody wrote; restore a backup; nothing was changed"):
+    with pytest.raises(StoreError, match="a row of parts has a value that no store writes; restore a backup; nothing"):
         SqliteStore(folder / FILE_NAME)
     assert dump(folder) == before
 
