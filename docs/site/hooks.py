@@ -62,6 +62,11 @@ def on_post_page(output: str, **_: Any) -> str:
     return page.replace('class="tabbed-labels"', 'class="tabbed-labels" tabindex="0"')
 
 
+def on_post_template(output_content: str, template_name: str, **_: Any) -> str:
+    """The page of an address that is none, like the others."""
+    return on_post_page(output_content) if template_name == "404.html" else output_content
+
+
 def on_post_build(config: Any, **_: Any) -> None:
     """Put the search's worker for pages in a folder beside the theme's scripts, and make the site smaller.
 
