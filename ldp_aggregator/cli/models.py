@@ -163,6 +163,8 @@ def _estimates(options: argparse.Namespace) -> None:
         with needing_trainers():
             from ldp_aggregator.learning.evaluation_round import evaluate
         evaluated = evaluate(campaign, tally)
+    if options.liars and evaluated is not None:
+        raise CommandError(f"campaign {campaign.id} measures a model; --liars is about a campaign that asks for values")
     if options.plot:
         if evaluated is None:
             raise CommandError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; --plot draws an evaluation')

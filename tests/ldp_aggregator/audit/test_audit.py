@@ -149,7 +149,7 @@ def test_its_numbers_are_the_ones_computed_and_every_mechanism_has_its_bound_for
     sign = make_sign(2, Fraction(1))
     onebit, laplace = (MOMENTS[name].make(2, Fraction(1)) for name in ("onebit", "laplace"))
     assert f"{2 / float(sign.p - sign.q):.1f} / n with `sign`" in PAGE
-    assert f"by {2 / (2 * float(onebit.p) - 1):.1f} / D" in PAGE
-    assert f"by {2 * laplace.bound / 2**laplace.grid:.0f} / n with `laplace`" in PAGE
-    table = PAGE[PAGE.index("| estimate | per liar |") : PAGE.index("p and q are the mechanism's")]
+    assert f"{2 / (2 * float(onebit.p) - 1):.1f} / D with `onebit`" in PAGE
+    assert f"{2 * laplace.bound / 2**laplace.grid:.0f} / n with `laplace`" in PAGE
+    table = PAGE[PAGE.index("| estimate | per liar |") : PAGE.index("p and q are")]
     assert set(re.findall(r"`(\w+)`", table)) >= {*DISCRETE, *MOMENTS, "sign"}

@@ -90,6 +90,7 @@ def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that
         assert [f"{low:.3f} to {high:.3f}", shown(one["share"]), shown(one["measured"])] in rows
     (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
     assert "the model" in shell("campaign", "verify", tmp_path / "document.json")
+    assert "--liars is about a campaign that asks for values" in shell("estimates", asked, "--liars", "3")
     assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", tmp_path / "none.svg")
     assert not (tmp_path / "none.svg").exists()
     told = shell("train", learned, "--evaluation", asked, "--output", tmp_path / "model.json")
