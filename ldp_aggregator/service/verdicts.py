@@ -375,7 +375,8 @@ def _contradicting(facts: Facts) -> str:
 
 
 def _contradictions(facts: Facts) -> str:
-    return f"Devices answered twice, differently: a broken app, or an attack.{_assumed(facts)}"
+    says = "Devices answered twice, differently: a broken app, or an attack. Only the first counts. Ask the app's team."
+    return f"{says}{_assumed(facts)}"
 
 
 LIES: Final[Sequence[Rule[Facts]]] = (
