@@ -125,7 +125,7 @@ def spread_header(text: str) -> str:
 
 def draft_of(columns: str, label: str, title: str, epsilon: str, for_people: Mapping[str, str] | None = None) -> str:
     """The draft (JSON) that asks about these columns and learns ``label``; ``for_people`` are texts of
-    :data:`FOR_PEOPLE`, empty ones left out. Raises ValueError.
+    :data:`~ldp_protocols.document.authored.FOR_PEOPLE`, empty ones left out. Raises ValueError.
     """
     found: dict[str, Any] = {}
     for line in columns.splitlines():

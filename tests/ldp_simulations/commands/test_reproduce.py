@@ -32,7 +32,7 @@ def test_a_figure_has_every_curve_and_number_the_same_table_gives_the_same_bytes
     paths = made_up_figure().run(Execution(runs=2), tmp_path / "a")
     assert [path.name for path in paths] == ["made-up.csv", "made-up-all.svg", "made-up.md"]
     _, plot, page = (path.read_text() for path in paths)
-    assert all(f"<!-- {text} -->" in plot for text in ("new", "old", "majority class", "Made up."))
+    assert all(f">{text}</text>" in plot for text in ("new", "old", "majority class", "Made up."))
     assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page
     assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page
     (tmp_path / "b").mkdir()
