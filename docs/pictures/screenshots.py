@@ -91,7 +91,7 @@ def clicked(selector, seen):
 
 
 def wrong_draft(browser):
-    browser.click("summary")
+    browser.click("details:has(#draft) > summary")
     browser.fill("#draft", '{"version": 1, "title": "Who falls?", "privacy": {"epsilon": -1}}')
     browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
 

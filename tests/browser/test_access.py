@@ -133,7 +133,7 @@ def test_no_page_is_cut_moves_where_people_ask_for_rest_or_shuts_anybody_out(bro
     browser.fill("#label", "missed")
     browser.wait(lambda: browser.all("#plan-reach"))
     assert browser.violations() == [], "plan"
-    browser.click("summary")
+    browser.click("details:has(#draft) > summary")
     browser.fill("#draft", "{")
     browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
     assert browser.violations() == [], "a draft that is none"

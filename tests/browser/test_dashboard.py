@@ -16,7 +16,7 @@ def test_an_operator_signs_in_creates_watches_trains_and_downloads(browser, aggr
     assert "No campaign yet" in browser.text()
 
     browser.open(f"{aggregator.admin_url}/campaigns/new")
-    browser.click("summary")
+    browser.click("details:has(#draft) > summary")
     browser.fill("#draft", json.dumps({**OPEN, "privacy": {"epsilon": -1}}))
     browser.wait(lambda: "privacy.epsilon" in browser.text("#verdict"))
     browser.fill("#draft", json.dumps(OPEN))
