@@ -3,7 +3,8 @@
 
     python kotlin/build.py [check]
 
-With `check` it then runs every vector, the promises of a device and an app in Java. Ends with 3 where there is no JDK,
+With `check` it then runs every vector, the promises of a device and an app in Java, and compiles what docs/client.md
+shows in Kotlin. Ends with 3 where there is no JDK,
 or no compiler to be had; toolchain.py has the reasons.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,14 +30,29 @@ OPTIONS = ["-no-stdlib", "-no-reflect", "-jvm-target", "1.8", "-language-version
 OPTIONS += ["-java-parameters", "-Werror"]
 
 
+PAGE = ROOT / "docs" / "client.md"
+# What a block of the page takes from the app around it.
+AROUND = """
+import java.io.File
+import org.example.ldpbayes.*
+const val KEY = "key"
+object context { val noBackupFilesDir = File("files") }
+"""
+APP = "device: Device, campaign: DeviceCampaign, url: String, id: String, agrees: (Campaign) -> Boolean"
+
+
+def compile_with(all_of_it: Path) -> list[str]:
+    """The compiler's command. C1 alone is twice as fast: it does not live long enough for more."""
+    machine = [java(), "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=200m"]
+    return [*machine, "-cp", str(all_of_it), COMPILER, *OPTIONS]
+
+
 def build() -> None:
     all_of_it, library = compiler()
     BUILT.mkdir(parents=True, exist_ok=True)
     stdlib = BUILT / "kotlin-stdlib.jar"
     shutil.copy(library, stdlib)
-    # C1 alone compiles twice as fast: the compiler does not live long enough for more.
-    machine = [java(), "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=200m"]
-    compile_ = [*machine, "-cp", str(all_of_it), COMPILER, *OPTIONS]
+    compile_ = compile_with(all_of_it)
 
     def jar(name: str, sources: str, *before: Path, friend: bool = False) -> Path:
         made = BUILT / f"{name}.jar"
@@ -72,10 +89,25 @@ def check() -> None:
         subprocess.run([*command, "FromJava", document, Path(folder) / "java"], check=True)
 
 
+def check_page() -> None:
+    """Compile the page's blocks, each in a function of its own, but for those that need Android."""
+    blocks = re.findall(r"<!-- (not run: it is Kotlin.*?) -->\n *```kotlin\n(.*?) *```", PAGE.read_text("utf-8"), re.S)
+    functions = [f"suspend fun block{place}({APP}) {{\n{text}}}\n" for place, (_, text) in enumerate(blocks)]
+    if len(functions) < 4:
+        sys.exit(f"{PAGE.name} has {len(functions)} blocks in Kotlin that compile; at least 4 were there")
+    options = [option for option in compile_with(compiler()[0]) if option != "-Werror"]  # Their names shadow the app's.
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "page.kt"
+        source.write_text(AROUND + "".join(functions), encoding="utf-8")
+        path = os.pathsep.join(map(str, (BUILT / "kotlin-stdlib.jar", BUILT / "ldp-bayes-client.jar")))
+        subprocess.run([*options, "-nowarn", "-cp", path, "-d", folder, str(source)], check=True)
+
+
 def main() -> None:
     build()
     if sys.argv[1:] == ["check"]:
         check()
+        check_page()
 
 
 if __name__ == "__main__":
