@@ -208,7 +208,7 @@ def measure(way: str, count: int) -> dict[str, float]:
 
 
 def _wait_for(count: int, data: Path, campaign: Campaign) -> int:
-    """Return how many are counted once so many are, or after two minutes."""
+    """Number of reports that are counted once so many are, or after two minutes."""
     until = time.perf_counter() + 120
     while (found := counted(data, campaign)) < count and time.perf_counter() < until:
         time.sleep(0.02)

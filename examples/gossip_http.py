@@ -33,7 +33,7 @@ from ldp_aggregator.trainers.gossip import Push
 from ldp_protocols import Campaign
 
 TOLERANCE = 1e-3
-"""Of a probability, or of a mean or spread as a share of its feature's range."""
+"""Difference of a probability, or of a mean or spread as a share of its feature's range."""
 
 PATIENCE_SECONDS = 5.0
 """A push that nobody answers is sent again for so long."""

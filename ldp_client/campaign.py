@@ -230,8 +230,8 @@ class DeviceCampaign:
                 refused = self._refusal(transaction, device, campaign)
                 if refused is not None and refused.code not in _AGREEABLE:
                     raise refused
-                mark = install.permits.consent(device, self._place)
-                if mark is None or mark.url != self._url:
+                agreed = install.permits.consent(device, self._place)
+                if agreed is None or agreed.url != self._url:
                     now = install.clock.time()
                     words = (campaign.title, campaign.purpose, campaign.realised_epsilon)
                     gateway = campaign.gateway.key if campaign.gateway else ""

@@ -158,7 +158,7 @@ _EACH: Final = 640
 """Uploads that are looked at, of each of two people."""
 
 _BITS: Final = 48
-"""Of an answer."""
+"""Bits of an answer that are compared."""
 
 _FLAGS: Final = 1 + 2 * _BITS
 _CUTS: Final = (64, 128, 192)

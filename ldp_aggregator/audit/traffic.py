@@ -49,7 +49,7 @@ PAUSES: Final = (10, 60, 600)
 _LONG: Final = 86_400
 
 PARTS: Final = {SIDE: 0.4, WHOLE: 0.2, UNEVEN: 0.2, REPEATED: 0.1, ERASED: 0.1}
-"""Of the traffic's part of the probability to be wrong."""
+"""How the traffic's part of the probability to be wrong is divided."""
 
 _GROUPS: Final = ("ids", "ephemeral keys", "blinded token requests", "blinding factors", "salts and nonces of tokens")
 _SCHEME: Final = "PrivateToken "

@@ -364,7 +364,7 @@ def _coin_findings(
 
 
 def _lag_findings(document: Document, seen: Seen, alpha: float) -> Iterator[Finding]:
-    """At any lag, of whole uploads and of each question."""
+    """Coins that repeat at any lag, of whole uploads and of each question."""
     for person in (0, 1):
         places = 2 * (2 + len(document["questions"])) * max(1, repeats.lags_of(seen, person))
         for alike in repeats.coins_within(seen, person):

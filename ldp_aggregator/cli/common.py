@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 ID_LETTERS: Final = 43
-"""Of a whole id: 32 bytes in base64url."""
+"""Letters of a whole id: 32 bytes in base64url."""
 
 _NOTE: Final = "store: --config FILE, --data DIR or --database URL, anywhere on the line; see ldp-aggregator --help"
 
@@ -102,7 +102,7 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 _NAMING: Final = ("id", "ids", "evaluation", "campaign", "campaigns", "round")
 """The options that name campaigns, in whatever command."""
 LEAST_LETTERS: Final = 4
-"""Of an id, to stand for it."""
+"""Letters of an id that may stand for it."""
 
 
 def complete_ids(options: argparse.Namespace) -> None:

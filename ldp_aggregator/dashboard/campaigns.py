@@ -57,7 +57,7 @@ MOST_VERSIONS: Final = 20
 TOP: Final = 3
 """Features that are drawn at first."""
 MOST_ROWS: Final = 240
-"""Of a table of numbers on a page; ``ldp-aggregator estimates`` has all."""
+"""Rows of a table of numbers on a page; ``ldp-aggregator estimates`` has all."""
 
 TABS: Final = ("learned", "model", "health", "privacy", "settings")
 
@@ -189,28 +189,30 @@ async def _figures(visit: Visit, sources: Sources, numbers: Numbers | None) -> d
         return {"features": []}
     campaign, lied = numbers.campaign, _percent(visit.query.get("lied"))
     liars = liars_of(campaign, numbers.devices, lied / 100)
-    prior = drawing.class_prior(numbers.estimates, numbers.belief, liars) if numbers.belief else None
     features = numbers.features
     if liars:
         work = partial(asyncio.to_thread, numbers.features_if, liars)
         features = await sources.latest.soon(("lied", campaign.id, lied), numbers.reports, work)
     chosen = _chosen(features, visit.query.get("feature"))
-    findings = [chosen] if chosen else features[:TOP]
-    series = numbers.over_time(sources.clock(), findings[0].title if findings else None)
+    values = {"features": features, "chosen": chosen, "lied": lied, "liars": liars, "most_lied": MOST_LIED}
+    return values | await asyncio.to_thread(_drawn, sources, numbers, [chosen] if chosen else features[:TOP], liars)
+
+
+def _drawn(sources: Sources, numbers: Numbers, findings: list[FeatureFigure], liars: int) -> dict[str, Any]:
+    """Plots of the classes and of these features, which take long enough to keep other visitors waiting."""
+    campaign = numbers.campaign
+    prior = None
+    if numbers.estimates is not None and numbers.belief is not None:
+        prior = drawing.class_prior(numbers.estimates, numbers.belief, liars)
     return {
         "prior": prior,
-        "features": features,
-        "chosen": chosen,
         "findings": findings,
         "plots": drawing.draw((*filter(None, [prior]), *findings), campaign.label.classes),
         "legend": [(legend_mark(place), name) for place, name in enumerate(campaign.label.classes)],
         "shade": partial(drawing.shade, highest=drawing.highest_cell(findings)),
         "is_drawn": any(one.n and one.more is None for one in findings),
         "most_rows": MOST_ROWS,
-        "lied": lied,
-        "liars": liars,
-        "most_lied": MOST_LIED,
-        "series": series,
+        "series": numbers.over_time(sources.clock(), findings[0].title if findings else None),
     }
 
 

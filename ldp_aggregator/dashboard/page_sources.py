@@ -20,7 +20,7 @@ from ldp_protocols import Campaign
 
 SAMPLE_SECONDS: Final = 30.0
 MOST_SAMPLES: Final = 240
-"""Of one process; two hours at first. When they are full every other one goes, and the next come half as often."""
+"""Samples of one process, two hours at first. When full, every other one goes, and the next come half as often."""
 MOST_CAMPAIGNS: Final = 200
 
 Sample = tuple[datetime, Mapping[str, int]]

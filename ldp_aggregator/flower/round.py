@@ -43,7 +43,7 @@ from ldp_protocols.errors import DocumentError, LdpError
 _LOG: Final = logging.getLogger(__name__)
 
 NODE_KEYS: Final = ("table", "ledger", "campaign-id", "max-epsilon")
-"""Of ``flower-supernode --node-config "table='north.csv' ..."``."""
+"""Keys of ``flower-supernode --node-config "table='north.csv' ..."``."""
 
 ANYWAY: Final = "anyway"
 """A further key, ``anyway=true``: the table is answered for whatever it holds."""

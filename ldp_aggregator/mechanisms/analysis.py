@@ -147,7 +147,7 @@ class Analysis(ABC, Generic[M]):
 
     @property
     def gain(self) -> float:
-        """By how much more a whole answer adds to its own cell than to another."""
+        """How much more a whole answer adds to its own cell than to another."""
         return self.support.p - self.support.q
 
     def estimate_moments(self, n: int, counts: Integers) -> tuple[Array, Array]:

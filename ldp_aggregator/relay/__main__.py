@@ -186,7 +186,7 @@ class _EventLog:
         self._campaign_id, self._url, self._problem = campaign_id, url, ""
 
     def waiting(self, reason: str) -> None:
-        """For an aggregator that has not been reached yet."""
+        """Log, once for each reason, that the aggregator has not been reached yet."""
         if reason != self._problem:
             fields = {"campaign": self._campaign_id, "reason": f"{reason} at {self._url}"}
             LOG.warning("waiting for the aggregator", extra=fields)

@@ -19,7 +19,7 @@ SHORT: Final = 8
 
 
 def number(value: float | int | None) -> str:
-    """With thousands apart; a dash for what is not known."""
+    """The number with its thousands apart; a dash for what is not known."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NONE
     return f"{value:,}" if isinstance(value, int) else plain(value)
@@ -100,7 +100,7 @@ def plain_number(value: float) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter before and a full stop behind."""
+    """The text with a capital letter before and a full stop behind."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 

@@ -141,7 +141,7 @@ def _gaussian(feature: NumericFeature, m: _Moments, options: Options) -> Gaussia
 
 
 def _likelihood(feature: NumericFeature, mean: Array, variance: Array, floor: float) -> GaussianLikelihood:
-    """From the unit interval to the feature's own units: a mean within the bounds, a variance that they allow."""
+    """The likelihood in the feature's own units: a mean within the bounds, a variance that they allow."""
     low, span = float(feature.low), float(feature.high) - float(feature.low)
     mean = np.clip(mean, 0.0, 1.0)
     variance = np.clip(variance, floor, np.maximum(mean * (1 - mean), floor))

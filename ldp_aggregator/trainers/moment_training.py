@@ -52,7 +52,7 @@ class MomentColumn(NamedTuple):
 
     @property
     def values(self) -> Array:
-        """In [0, 1]."""
+        """The values in [0, 1]."""
         return self.steps / SPAN
 
     @property

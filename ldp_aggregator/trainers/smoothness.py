@@ -93,7 +93,7 @@ def _draw_in_square(place: Fraction, scale: Fraction, step: Fraction, coins: Coi
 
 
 def smooth_mean(ascending: Array, beta: float) -> float:
-    """Of the mean; exact. A_0 = max(1 - least, largest) / m, and A_k = 1 / m from k = 1 on."""
+    """Smooth sensitivity of the mean, exact. A_0 = max(1 - least, largest) / m, and A_k = 1 / m from k = 1 on."""
     m = len(ascending)
     if m == 0:
         return 0.0
@@ -101,7 +101,7 @@ def smooth_mean(ascending: Array, beta: float) -> float:
 
 
 def smooth_variance(ascending: Array, beta: float) -> float:
-    """Of the population variance; exact, O(m) after sorting and O(log m) for each k that matters.
+    """Smooth sensitivity of the population variance, exact, in O(m) after sorting and O(log m) for each k that matters.
 
     Replacing p by q changes the variance by (m - 1)/m^2 |q - p| |q + p - 2 mu|, mu the mean of the others: so that the
     k values replaced before all go to one end, and leave the smallest (or, reflected, the largest) m - k.
@@ -124,14 +124,15 @@ def smooth_variance(ascending: Array, beta: float) -> float:
 
 
 def smooth_mean_of_size(rows: int, beta: float) -> float:
-    """Of the mean under ``add-remove``, whatever the values: 1/2 up to two rows, 1/rows beyond."""
+    """Smooth sensitivity of the mean under ``add-remove``, whatever the values: 1/2 up to two rows, 1/rows beyond."""
     if rows <= 2:
         return 0.5
     return max(1 / rows, math.exp(-beta * (rows - 2)) / 2)
 
 
 def smooth_variance_of_size(rows: int, beta: float) -> float:
-    """Of the population variance under ``add-remove``: b(1) = b(2) = 1/4, b(j) = (j - 1)/j^2, whatever the values.
+    """Smooth sensitivity of the population variance under ``add-remove``, whatever the values: b(1) = b(2) = 1/4,
+    b(j) = (j - 1)/j^2.
     exp(beta j) b(j) has its maximum at an end of [4, rows] or at 2 or 3.
     """
     if rows == 0:

@@ -55,7 +55,7 @@ class QueryNoise(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of the noise that is really drawn."""
+        """Variance of the noise that is really drawn."""
         return discrete_laplace_variance(drawable(self.scale)) if self.scale else 0.0
 
 

@@ -223,8 +223,8 @@ class Outbox:
         key = self._sent + identifier.hex()
         stored = transaction.get(key)
         if stored is not None and end.outcome != Outcome.EXPIRED:
-            quarantine = _kept(key, stored)
-            self._keep(transaction, self._sent, quarantine.report, end.code or end.outcome.value, quarantine.at)
+            sent = _kept(key, stored)
+            self._keep(transaction, self._sent, sent.report, end.code or end.outcome.value, sent.at)
 
     def _keep(self, transaction: Transaction, prefix: str, report: Report, code: str = "", at: float = 0.0) -> None:
         key = prefix + report.id.hex()

@@ -66,32 +66,32 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
     """Tell what left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
         device = read_installation(transaction, scope)
-    lines = []
-    for campaign_id, reports in _kept(install, scope, Outbox.sent):
-        campaign, receipt, payload = _stored(install, campaign_id), device.receipt(campaign_id), reports.report.payload
-        question = None if campaign is None else campaign.counted[reports.report.question]
+    sent = []
+    for campaign_id, one in _kept(install, scope, Outbox.sent):
+        campaign, receipt, payload = _stored(install, campaign_id), device.receipt(campaign_id), one.report.payload
+        question = None if campaign is None else campaign.counted[one.report.question]
         consent = device.consents.get(campaign_id)
-        lines.append(
+        sent.append(
             SentReport(
                 campaign_id=campaign_id,
                 title="" if receipt is None else receipt.title,
                 url="" if receipt is None else receipt.url,
-                at=reports.at,
+                at=one.at,
                 asked="" if campaign is None or question is None else asked(campaign, question),
                 said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
                 payload=payload,
-                reply=reports.code or None,
+                reply=one.code or None,
                 way=DIRECT if consent is None or not consent.gateway else _sealed(install.permits.relay),
             )
         )
-    return tuple(sorted(lines, key=lambda one: one.at))
+    return tuple(sorted(sent, key=lambda report: report.at))
 
 
 def quarantined_reports(install: Install, scope: str) -> tuple[QuarantinedReport, ...]:
     """List the reports that a server would not take."""
     return tuple(
-        QuarantinedReport(campaign_id, reports.report.question, reports.code, reports.report.payload)
-        for campaign_id, reports in _kept(install, scope, Outbox.quarantined)
+        QuarantinedReport(campaign_id, one.report.question, one.code, one.report.payload)
+        for campaign_id, one in _kept(install, scope, Outbox.quarantined)
     )
 
 

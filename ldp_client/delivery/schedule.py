@@ -331,16 +331,16 @@ OnEvent = Callable[[Event], None]
 
 def events(before: Delivery, after: Delivery, problem: str | None, campaign_id: str) -> list[Event]:
     """Tell what happened between two states of a queue."""
-    answers = []
+    happened = []
     if after.sent > before.sent:
-        answers.append(Event("sent", None, after.sent - before.sent, campaign_id))
+        happened.append(Event("sent", None, after.sent - before.sent, campaign_id))
     for kind, old, new in (
         ("dropped", before.dropped, after.dropped),
         ("quarantined", before.quarantined, after.quarantined),
     ):
         for code, count in new.items():
             if count > old.get(code, 0):
-                answers.append(Event(kind, code, count - old.get(code, 0), campaign_id))
+                happened.append(Event(kind, code, count - old.get(code, 0), campaign_id))
     if after.retries > before.retries:
-        answers.append(Event("retry", problem, after.queued, campaign_id))
-    return answers
+        happened.append(Event("retry", problem, after.queued, campaign_id))
+    return happened

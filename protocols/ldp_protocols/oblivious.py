@@ -25,7 +25,7 @@ LENGTH_HEADER: Final = "LDP-Sealed-Length"
 
 HEADER_BYTES: Final = 7
 ENC_BYTES: Final = 32
-"""Of the encapsulated secret: Nenc of DHKEM(X25519, HKDF-SHA256)."""
+"""Length of the encapsulated secret: Nenc of DHKEM(X25519, HKDF-SHA256)."""
 TAG_BYTES: Final = 16
 LEAST_SEALED: Final = HEADER_BYTES + ENC_BYTES + TAG_BYTES
 BESIDE_BODY: Final = 1 << 10

@@ -23,11 +23,12 @@ Flags = NDArray[np.bool_]
 
 _MOST_SHAPES: Final = 1024
 _MOST_LAYOUTS: Final = 64
-"""Of uploads of equal lengths; what has yet another shape, or its ids and payloads at yet other places, is kept whole.
+"""Layouts of uploads of equal lengths; what has yet another shape, or its ids and payloads at yet other places, is kept
+whole.
 """
 
 _MOST_BLOCKS: Final = 96
-"""Of which every column is looked at."""
+"""Blocks whose every column is looked at."""
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def _fineness(rows: Bytes, place: int) -> tuple[Numbers, int]:
 
 
 def _remainder(rows: Bytes, modulus: int) -> Numbers:
-    """Of the little-endian number."""
+    """Remainders of the rows, each read as a little-endian number."""
     rest = np.zeros(len(rows), dtype=np.int64)
     for place in range(rows.shape[1] - 1, -1, -1):
         rest = (rest * 256 + rows[:, place]) % modulus

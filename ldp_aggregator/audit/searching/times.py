@@ -36,7 +36,7 @@ _SHARE: Final = 0.5
 """The tolerance in seconds, and as a share of the time that a tenth of all answers stays below."""
 
 _CUTS: Final = np.array([0.02, 0.05, *np.arange(0.1, 0.95, 0.1), 0.95, 0.98, 0.99, 0.995])
-"""Of the times that choose, the shares below c."""
+"""Quantiles of the times that choose, at which the others are cut."""
 
 _CHOSEN: Final = 8
 
@@ -53,7 +53,7 @@ class Times:
 
     @property
     def tolerance(self) -> float:
-        """By how much answers may differ."""
+        """Seconds by which answers may differ."""
         return max(_LEAST, _SHARE * float(np.quantile(self.seconds[0::2], 0.1)))
 
 

@@ -92,7 +92,7 @@ class FeatureFigure:
     removed: float = 0.0
     more: int | None = None
     bounds: tuple[float, float] | None = None
-    """Of the mean."""
+    """Between which the mean lies."""
 
     @property
     def has_values(self) -> bool:

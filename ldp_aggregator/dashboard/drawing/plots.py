@@ -37,7 +37,7 @@ _STYLE: Final = "text{font:11px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none
     f"circle.mark{place}{{fill:{colour}}}"
     for place, colour in enumerate(_COLOURS)
 )
-"""Of a plot outside of a page."""
+"""Style of a plot outside of a page."""
 
 
 @dataclass(frozen=True)

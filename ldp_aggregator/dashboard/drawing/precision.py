@@ -142,7 +142,7 @@ class Reach:
 
 
 def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int) -> Promises:
-    """Of the counts that are or would be published now."""
+    """Promises of the counts that are or would be published now."""
     published = published_by([(campaign, tally)], [arrivals])
     relay = relay_guarantee(campaign, batch)
     return Promises(campaign.realised_epsilon, published, relayed(campaign, arrivals), relay, batch)

@@ -447,7 +447,7 @@ def row_of(found: Row) -> CampaignRow:
 
 @functools.lru_cache(maxsize=4096)
 def _row(values: tuple[Any, ...]) -> CampaignRow:
-    """Of :data:`_FIELDS`; every commit has the same ones, which need no other check."""
+    """The row of the values of :data:`_FIELDS`; every commit has the same ones, which need no other check."""
     found = sound("campaigns", dict(zip(_FIELDS, values, strict=True)))
     return CampaignRow(life=Life(*(found[name] for name in _TIMES)), **{name: found[name] for name in _NAMES})
 

@@ -54,7 +54,7 @@ REPEATS: Final = 10
 _SHOWN: Final = 3
 """Names of features in a note."""
 _LEAST_WIDTH: Final = 11
-"""Of the column of mechanisms."""
+"""Letters of the column of mechanisms."""
 
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 POINTS: Final = (5.0, 2.0, 1.0)

@@ -37,7 +37,7 @@ _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4
 _MARKERS: Final = "osD^vPX"
 _PANEL_INCHES: Final = 3.3
 _CAPTION_LETTERS: Final = 14
-"""Of a caption, on an inch of the figure's width."""
+"""Letters of a caption on an inch of the figure's width."""
 
 
 @dataclass(frozen=True)

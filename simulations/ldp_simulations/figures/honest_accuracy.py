@@ -176,7 +176,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 _LOSS: Final = 0.01
-"""Of accuracy below the base, from which on a setting is named."""
+"""Accuracy below the base from which on a setting is named."""
 
 
 def summary(table: pd.DataFrame) -> str:

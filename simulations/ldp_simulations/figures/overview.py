@@ -99,7 +99,7 @@ def _ends(majority: float, ceiling: float, y: int) -> Sequence[str]:
 
 
 def _place(accuracy: float) -> str:
-    """Where an accuracy stands, from a quarter to all."""
+    """Pixels from the left at which an accuracy stands; the axis goes from a quarter to all."""
     return f"{_LEFT + (accuracy - 0.25) / 0.75 * (_WIDTH - _LEFT - _RIGHT):.1f}"
 
 

@@ -250,7 +250,7 @@ def _run(seed: int) -> Rows:
 
 
 EVALUATING: Final = 0.1
-"""Of the devices; the others are learned from."""
+"""Share of the devices that evaluate; the others are learned from."""
 
 _STUDY: Final = "simulated"
 _SURE: Final = 2.0
