@@ -10,12 +10,13 @@ their sum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from struct import Struct
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.counting.payloads import Sums, cells
+from ldp_aggregator.counting.payloads import Sums
 from ldp_aggregator.counting.tally import Tally
 from ldp_protocols import Campaign
 
@@ -23,27 +24,55 @@ COMPACT_AT: Final = 64
 """Parts of one campaign after which a writer adds some up. Parts cost the reader, compaction costs the writer."""
 
 _WORD: Final = 8
-_HEAD: Final = 4
-"""Words before the numbers and counts of an entry."""
+_HEAD: Final = Struct("<4q")
+"""Question, n, how many counts, widths."""
 _SIZES: Final = (1, 2, 4, 8)
+_BYTES_FOR: Final = [next(size for size in _SIZES if bits < 8 * size) for bits in range(64)]
+"""Bytes of a signed integer whose magnitude has so many bits."""
+_COUNTS: Final = {size: np.dtype(f"<i{size}") for size in _SIZES}
+_NUMBERS: Final = {size: np.dtype(f"<u{size}") for size in _SIZES}
 
 
 def encode_part(sums: Sums) -> bytes:
-    """Questions in increasing order."""
-    return b"".join(_pack(question, n, counts) for question, (n, counts) in sorted(sums.items()))
+    """Questions in increasing order, of which a commit may touch many, each with a few counts: arrays are made once."""
+    if not sums:
+        return b""
+    questions = sorted(sums)
+    counts = np.concatenate([sums[question][1] for question in questions])
+    ends = np.cumsum([len(sums[question][1]) for question in questions])
+    starts = np.concatenate(([0], ends[:-1]))
+    highest, lowest = np.maximum.reduceat(counts, starts).tolist(), np.minimum.reduceat(counts, starts).tolist()
+    used = np.flatnonzero(counts)
+    numbers, stored = used - starts[np.searchsorted(ends, used, side="right")], counts[used]
+    cuts = [0, *np.searchsorted(used, ends).tolist()]
+    # Of each width the whole array, of which every question of that width takes its stretch.
+    all_of, used_of = (
+        cache(lambda size: counts.astype(_COUNTS[size]).tobytes()),
+        cache(lambda size: stored.astype(_COUNTS[size]).tobytes()),
+    )
+    numbers_of = cache(lambda size: numbers.astype(_NUMBERS[size]).tobytes())
+    part = []
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        number_bytes, count_bytes = _least_bytes(end - start - 1, 0), _least_bytes(highest[place], lowest[place])
+        first, last = cuts[place], cuts[place + 1]
+        n = sums[questions[place]][0]
+        if (last - first) * (number_bytes + count_bytes) < (end - start) * count_bytes:
+            part.append(_HEAD.pack(questions[place], n, last - first, number_bytes << 4 | count_bytes))
+            part.append(_filled(numbers_of(number_bytes)[first * number_bytes : last * number_bytes]))
+            part.append(_filled(used_of(count_bytes)[first * count_bytes : last * count_bytes]))
+        else:
+            part.append(_HEAD.pack(questions[place], n, end - start, count_bytes))
+            part.append(_filled(all_of(count_bytes)[start * count_bytes : end * count_bytes]))
+    return b"".join(part)
 
 
 def add_part(tally: Tally, part: bytes) -> None:
     """Add one part. Raises ValueError for bytes that are no part of this campaign."""
-    words = np.frombuffer(part, dtype="<i8")
+    if len(part) % _WORD:
+        raise ValueError(f"a tally part has a size of whole words, not of {len(part)} bytes")
     position = 0
-    while position < len(words):
-        question = int(words[position])
-        if not 0 <= question < len(tally.campaign.counted):
-            raise ValueError(f"a tally part names question {question}, which does not exist")
-        counts, end = _unpack(words, position, question, cells(tally.campaign.counted[question]))
-        tally.add(question, int(words[position + 1]), counts)
-        position = end
+    while position < len(part):
+        position = _add_entry(tally, part, position)
 
 
 def tally_of_parts(campaign: Campaign, parts: Iterable[bytes]) -> Tally:
@@ -73,51 +102,55 @@ def compactable(sizes: Sequence[int]) -> int:
     return len(sizes)
 
 
-def _pack(question: int, n: int, counts: NDArray[np.int64]) -> bytes:
-    used = np.flatnonzero(counts)
-    number_bytes, count_bytes = _least_bytes(len(counts) - 1, 0), _least_bytes(int(counts.max()), int(counts.min()))
-    if len(used) * (number_bytes + count_bytes) < len(counts) * count_bytes:
-        numbers, stored = used.astype(f"<u{number_bytes}").tobytes(), counts[used]
-    else:
-        numbers, stored, number_bytes = b"", counts, 0
-    head = np.array([question, n, len(stored), number_bytes << 4 | count_bytes], dtype="<i8").tobytes()
-    return head + _filled(numbers) + _filled(stored.astype(f"<i{count_bytes}").tobytes())
-
-
-def _unpack(words: NDArray[np.int64], position: int, question: int, size: int) -> tuple[NDArray[np.int64], int]:
-    """The counts of an entry and where it ends. Raises ValueError."""
-    ended = ValueError(f"a tally part ends within question {question}")
-    if position + _HEAD > len(words):
-        raise ended
-    length, widths = int(words[position + 2]), int(words[position + 3])
-    number_bytes, count_bytes = widths >> 4, widths & 15
-    if not 0 <= length <= size or count_bytes not in _SIZES or number_bytes not in (0, *_SIZES):
-        raise ValueError(f"a tally part has an entry of question {question} that makes no sense")
-    middle = position + _HEAD + -(-length * number_bytes // _WORD)
-    end = middle + -(-length * count_bytes // _WORD)
-    if end > len(words):
-        raise ended
-    counts = _read(words[middle:end], f"<i{count_bytes}", length).astype(np.int64)
+def _add_entry(tally: Tally, part: bytes, position: int) -> int:
+    """Add the entry that begins here, and say where it ends. Raises ValueError."""
+    question = int.from_bytes(part[position : position + _WORD], "little", signed=True)
+    if not 0 <= question < len(tally.counts):
+        raise ValueError(f"a tally part names question {question}, which does not exist")
+    start = position + _HEAD.size
+    if start > len(part):
+        raise _ended(question)
+    _, n, length, widths = _HEAD.unpack_from(part, position)
+    counts, number_bytes, count_bytes = tally.counts[question], widths >> 4, widths & 15
+    size = len(counts)
+    if not 0 <= length <= size or count_bytes not in _COUNTS or number_bytes not in (0, *_SIZES):
+        raise _senseless(question)
+    middle = start + _whole(length * number_bytes)
+    end = middle + _whole(length * count_bytes)
+    if end > len(part):
+        raise _ended(question)
+    stored = np.frombuffer(part, _COUNTS[count_bytes], length, middle)
     if number_bytes == 0:
         if length != size:
             raise ValueError(f"a tally part has {length} counts for question {question} of {size}")
-        return counts, end
-    numbers = _read(words[position + _HEAD : middle], f"<u{number_bytes}", length)
-    if length and (numbers[-1] >= size or (numbers[1:] <= numbers[:-1]).any()):
-        raise ValueError(f"a tally part has an entry of question {question} that makes no sense")
-    vector = np.zeros(size, dtype=np.int64)
-    vector[numbers.astype(np.int64)] = counts
-    return vector, end
+        counts += stored
+    elif length:
+        numbers = np.frombuffer(part, _NUMBERS[number_bytes], length, start)
+        if numbers[-1] >= size or np.less_equal(numbers[1:], numbers[:-1]).any():
+            raise _senseless(question)
+        counts[numbers] += stored
+    tally.n[question] += n
+    return end
 
 
-def _read(words: NDArray[np.int64], kind: str, number: int) -> NDArray[np.int64]:
-    return np.frombuffer(words.tobytes(), dtype=kind, count=number) if number else np.zeros(0, dtype=np.int64)
+def _ended(question: int) -> ValueError:
+    return ValueError(f"a tally part ends within question {question}")
+
+
+def _senseless(question: int) -> ValueError:
+    return ValueError(f"a tally part has an entry of question {question} that makes no sense")
 
 
 def _least_bytes(most: int, least: int) -> int:
     """Bytes of the least signed integers that hold both; also enough for unsigned ones up to ``most``."""
-    return next(size for size in _SIZES if -(1 << 8 * size - 1) <= least and most < 1 << 8 * size - 1)
+    bits = max(most.bit_length(), (-1 - least).bit_length() if least < 0 else 0)
+    return _BYTES_FOR[bits]
 
 
 def _filled(text: bytes) -> bytes:
-    return text + bytes(-len(text) % _WORD)
+    return text.ljust(_whole(len(text)), b"\0")
+
+
+def _whole(size: int) -> int:
+    """The bytes of whole words that so many bytes need."""
+    return -(-size // _WORD) * _WORD

@@ -7,6 +7,7 @@ It takes uploads and nothing else. What is inside counts like an upload that cam
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 import time
@@ -28,7 +29,7 @@ from ldp_aggregator.server.upload_queue import ALL_COUNTED, UploadBounds, answer
 from ldp_aggregator.service.drafts import check_gateway
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
-from ldp_aggregator.store.contract import UNKNOWN, Outcome
+from ldp_aggregator.store.contract import LOG, UNKNOWN, Outcome, kind_of
 from ldp_protocols import Campaign, DocumentError
 from ldp_protocols.document.gateway import X25519_HKDF_SHA256, Gateway
 from ldp_protocols.oblivious import (
@@ -39,7 +40,6 @@ from ldp_protocols.oblivious import (
     BinaryResponse,
     decode_request,
     encode_response,
-    nonce_bytes,
     seal_header,
     seal_info,
 )
@@ -55,6 +55,8 @@ ANSWER_BYTES: Final = 2048
 """Zeros fill every answer up to so many bytes: a relay does not see whether a report was refused."""
 ANSWER_SECONDS: Final = 0.1
 """An answer leaves a multiple of so many seconds after its request: its time says nothing of the outcome."""
+TICK_SECONDS: Final = 0.005
+"""Or at the tick of the clock that follows: those of a tick leave together, by one timer."""
 
 _ALL_COUNTED: Final = encode_response(
     BinaryResponse(200, (("content-type", JSON),), ALL_COUNTED), multiple=ANSWER_BYTES
@@ -76,8 +78,8 @@ class Opened:
 
     def seal(self, answer: bytes) -> bytes:
         """RFC 9458, section 4.4."""
-        nonce = os.urandom(nonce_bytes(self._secrets.aead))
-        return nonce + self._secrets.answering(nonce).seal(answer)
+        nonce = os.urandom(self._secrets.schedule.nonce_bytes)
+        return nonce + self._secrets.seal_answer(nonce, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,30 @@ def _text(value: str) -> str:
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
+class Departures:
+    """Answers until they leave. When that is depends on when their requests came, and on nothing else."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[tuple[Callable[[bytes], object], bytes]]] = {}
+
+    def wait(self, since: float, answer: Callable[[bytes], object], sealed: bytes) -> None:
+        """Call ``answer`` in time, whose request came at ``since``, on the clock of ``time.perf_counter``."""
+        now = time.perf_counter()
+        tick = math.ceil((now + -(now - since) % ANSWER_SECONDS) / TICK_SECONDS)
+        leaving = self._waiting.get(tick)
+        if leaving is None:
+            leaving = self._waiting[tick] = []
+            asyncio.get_running_loop().call_later(tick * TICK_SECONDS - now, self._leave, tick)
+        leaving.append((answer, sealed))
+
+    def _leave(self, tick: int) -> None:
+        for answer, sealed in self._waiting.pop(tick):
+            try:
+                answer(sealed)
+            except Exception as error:  # The others of the tick have an answer, too.
+                LOG.warning("an answer was not written", extra={"reason": kind_of(error)})
+
+
 class SealedUpload:
     """An opened request on its way to a commit: an :class:`~ldp_aggregator.server.upload_queue.Upload`.
 
@@ -120,14 +146,28 @@ class SealedUpload:
     device's eyes only (RFC 9458, section 5.2).
     """
 
-    __slots__ = ("_answer", "_asking", "_intake", "_opened", "authorization", "body", "bounds", "campaign_id", "since")
+    __slots__ = (
+        "_answer",
+        "_asking",
+        "_departures",
+        "_intake",
+        "_opened",
+        "authorization",
+        "body",
+        "bounds",
+        "campaign_id",
+        "since",
+    )
 
     bounds: UploadBounds
     body: bytes
     authorization: str | None
+    is_patient = True
 
-    def __init__(self, opened: Opened, intake: Intake, answer: Callable[[bytes], object]) -> None:
-        self._opened, self._intake, self._answer = opened, intake, answer
+    def __init__(
+        self, opened: Opened, intake: Intake, departures: Departures, answer: Callable[[bytes], object]
+    ) -> None:
+        self._opened, self._intake, self._departures, self._answer = opened, intake, departures, answer
         self._asking: asyncio.Task[None] | None = None
         self.campaign_id = UNKNOWN
         self.since = time.perf_counter()
@@ -175,9 +215,7 @@ class SealedUpload:
 
     def _tell(self, answer: bytes) -> None:
         """Answer in time: what is written to the disk, and what is not, take as long."""
-        sealed = self._opened.seal(answer)
-        early = -(time.perf_counter() - self.since) % ANSWER_SECONDS
-        asyncio.get_running_loop().call_later(early, self._answer, sealed)
+        self._departures.wait(self.since, self._answer, self._opened.seal(answer))
 
     async def _ask(self, headers: CIMultiDict[str]) -> None:
         try:
@@ -201,6 +239,7 @@ class GatewayKeys:
     def __init__(self, seeds: Sequence[bytes] = (), *, elsewhere: bool = False) -> None:
         self._keys = _private(seeds)
         self._elsewhere = elsewhere
+        self.departures = Departures()
         self._thread = ThreadPoolExecutor(1, "gateway")
         self._waiting: deque[tuple[bytes, asyncio.Future[Opened]]] = deque()
         self._opening: asyncio.Task[None] | None = None

@@ -107,6 +107,7 @@ class Waiting:
     bounds: UploadBounds
     body: bytes
     authorization: str | None = None
+    is_patient = False
     answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     since: float = field(default_factory=time.perf_counter)
 

@@ -80,6 +80,10 @@ class Upload(Protocol):
     since: float
     """Time at which it was asked for, on the clock of ``time.perf_counter``."""
 
+    @property
+    def is_patient(self) -> bool:
+        """True if its answer leaves later than a commit takes in any case."""
+
     def settle(self, outcome: Outcome) -> None:
         """Answer after the commit."""
 
@@ -203,6 +207,9 @@ An upload to an idle server, or of a client that uploads alone, is committed at 
 LONGEST_SECONDS: Final = 0.01
 """Seconds from commit to commit while fewer than :data:`ENOUGH` uploads wait."""
 ENOUGH: Final = 32
+PATIENT_SECONDS: Final = 0.02
+PATIENT_ENOUGH: Final = 256
+"""The same where all that wait are patient: a commit for many of them costs each less."""
 
 
 class Ingest:
@@ -215,6 +222,10 @@ class Ingest:
         self._store, self._metrics, self._group_reports = store, metrics, group_reports
         self._waiting: deque[Upload] = deque()
         self._in_commit_since: float | None = None
+        self._hurried = 0
+        """Uploads among those that wait which are not patient."""
+        self._is_patient = False
+        """True while the writer waits as long as patient uploads let it."""
         self._wake = asyncio.Event()
         self._enough = asyncio.Event()
         self.is_draining = False
@@ -243,9 +254,15 @@ class Ingest:
             upload.refuse(retry_later("stopping"))
             return
         self._waiting.append(upload)
+        is_hurried = not upload.is_patient
+        self._hurried += is_hurried
         self._wake.set()
-        if len(self._waiting) >= ENOUGH:
+        if self._has_enough or (is_hurried and self._is_patient):
             self._enough.set()
+
+    @property
+    def _has_enough(self) -> bool:
+        return len(self._waiting) >= (ENOUGH if self._hurried else PATIENT_ENOUGH)
 
     async def write(self) -> None:
         """Commit groups until drained. Whatever ends this, nobody is left waiting."""
@@ -280,10 +297,13 @@ class Ingest:
         if since < LEAST_SECONDS:
             await asyncio.sleep(LEAST_SECONDS - since)
         self._enough.clear()
-        if since < LONGEST_SECONDS and len(self._waiting) < ENOUGH and not self.is_draining:
+        self._is_patient = not self._hurried
+        longest = PATIENT_SECONDS if self._is_patient else LONGEST_SECONDS
+        if since < longest and not self._has_enough and not self.is_draining:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_SECONDS - max(since, LEAST_SECONDS)):
+                async with asyncio.timeout(longest - max(since, LEAST_SECONDS)):
                     await self._enough.wait()
+        self._is_patient = False
 
     def drain(self) -> None:
         """Take nothing new; :meth:`write` returns once the queue is empty."""
@@ -316,6 +336,7 @@ class Ingest:
         while self._waiting and (more := reports + reports_about(self._waiting[0])) <= self._group_reports:
             group.append(self._waiting.popleft())
             reports = more
+        self._hurried -= sum(not upload.is_patient for upload in group)
         return group
 
     async def _commit(self, group: Sequence[Upload]) -> None:

@@ -45,15 +45,16 @@ keeps it."""
 
 async def post_sealed(request: AdmittedRequest) -> web.Response:
     """Open a sealed upload, count it, and seal the answer; answered after the commit that holds it is on disk."""
-    request.context.gateway.check_open()
-    opened = await request.context.gateway.open_in_turn(await request.body())
+    gateway = request.context.gateway
+    gateway.check_open()
+    opened = await gateway.open_in_turn(await request.body())
     answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def settle(sealed: bytes) -> None:
         if not answer.done():
             answer.set_result(sealed)
 
-    SealedUpload(opened, request.context.intake, settle).begin()
+    SealedUpload(opened, request.context.intake, gateway.departures, settle).begin()
     return web.Response(body=await answer, content_type=RESPONSE_TYPE)
 
 

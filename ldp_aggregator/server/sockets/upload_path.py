@@ -72,6 +72,10 @@ class ClientConnection(Connection):
         return self._state is State.BETWEEN
 
     @property
+    def is_patient(self) -> bool:
+        return False
+
+    @property
     def is_answering(self) -> bool:
         return self._state is State.COUNTING
 
@@ -285,7 +289,7 @@ class ClientConnection(Connection):
         except ProblemError as problem:
             self.refuse(problem)
             return
-        SealedUpload(opened, intake, self._answer_sealed).begin()
+        SealedUpload(opened, intake, gateway.departures, self._answer_sealed).begin()
 
     def _answer_sealed(self, answer: bytes) -> None:
         self._answer(200, encode_answer(200, RESPONSE_TYPE, answer, close=self._last))

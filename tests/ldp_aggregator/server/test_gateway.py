@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from cells import cell_campaign
 
-from ldp_aggregator.server.gateway import GatewayKeys, SealedUpload
+from ldp_aggregator.server.gateway import Departures, GatewayKeys, SealedUpload
 from ldp_aggregator.server.problems import PROBLEMS, ProblemError
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import append_gateway_key, gateway_of, make_gateway_key
@@ -30,7 +30,7 @@ def answered():
 
     async def told(act):
         told = asyncio.get_running_loop().create_future()
-        upload = SealedUpload(Mock(seal=bytes), Mock(), told.set_result)
+        upload = SealedUpload(Mock(seal=bytes), Mock(), Departures(), told.set_result)
         act(upload)
         return await told, time.perf_counter() - upload.since
 
@@ -93,6 +93,17 @@ async def test_an_answer_leaves_tenths_of_a_second_after_its_request_whatever_it
     refused = partial(SealedUpload.refuse, problem=ProblemError("unknown-campaign"))
     for end, least in ((counted, 0.1), (refused, 0.1), (late, 0.2)):
         assert (await answered(end))[1] > least - 0.002
+
+
+async def test_answers_that_leave_together_leave_all_where_one_of_them_cannot(caplog):
+    departures, left, end = Departures(), [], asyncio.get_running_loop().create_future()
+    since = time.perf_counter()
+    for answer in (left.append, Mock(side_effect=OSError), left.append, end.set_result):
+        departures.wait(since, answer, b"sealed")
+    assert await end == b"sealed"
+    assert left == [b"sealed"] * 2
+    assert [(record.message, record.reason) for record in caplog.records] == [("an answer was not written", "OSError")]
+    assert not departures._waiting
 
 
 def test_what_was_recorded_is_opened_by_nobody_once_its_key_is_out_of_the_file_and_other_campaigns_go_on(tmp_path):

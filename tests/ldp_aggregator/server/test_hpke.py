@@ -82,7 +82,7 @@ def test_the_exchange_of_rfc_9458():
     private = X25519PrivateKey.from_private_bytes(SECRET)
     secrets = receive(private, public_key(private), SEALED[7:39], 1, RESPONSE_INFO)
     assert secrets.open(SEALED[39:]) == MESSAGE
-    assert secrets.answering(NONCE).seal(b"\x01\x40\xc8") == SEALED_ANSWER
+    assert secrets.seal_answer(NONCE, b"\x01\x40\xc8") == SEALED_ANSWER
 
 
 def peer(aead):
@@ -114,7 +114,7 @@ def test_an_answer_is_sealed_as_rfc_9458_4_4_has_it_with_either_cipher(aead, siz
     nonce = bytes(range(size))
     extracted = hmac.digest(enc + nonce, sender.export(b"message/bhttp response", size), "sha256")
     key, iv = (hmac.digest(extracted, name + b"\1", "sha256") for name in (b"key", b"nonce"))
-    answer = receive(private, public_key(private), enc, aead, INFO).answering(nonce).seal(MESSAGE)
+    answer = receive(private, public_key(private), enc, aead, INFO).seal_answer(nonce, MESSAGE)
     assert CIPHERS[aead](key[:size]).decrypt(iv[:12], answer, None) == MESSAGE
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from cells import cell_campaign, cell_report
 from drafts import draft, text
 
+from ldp_aggregator.server import upload_queue
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.upload_queue import (
@@ -34,6 +35,7 @@ class Sent:
     report: Report
     authorization: str | None = None
     since: float = 0.0
+    is_patient: bool = False
     told: list[Any] = field(default_factory=list)
 
     def __post_init__(self):
@@ -132,6 +134,40 @@ async def test_what_was_queued_before_the_stop_is_counted_and_what_comes_then_is
     (late,) = sent_to(campaign)
     ingest.take(late)
     assert [problem.code for problem in late.told] == ["stopping"]
+
+
+async def test_the_patient_wait_for_many_of_them_or_for_the_first_who_is_not(monkeypatch):
+    monkeypatch.setattr(upload_queue, "PATIENT_SECONDS", 600.0)
+    monkeypatch.setattr(upload_queue, "PATIENT_ENOUGH", 4)
+    campaign, store = cell_campaign(), Counts()
+    store.gate.set()
+    ingest = Ingest(store, Metrics(), group_reports=100)
+
+    async def send(*patient):
+        uploads = [replace(one, is_patient=each) for one, each in zip(sent_to(*[campaign] * 4), patient, strict=False)]
+        for upload in uploads:
+            ingest.take(upload)
+        await asyncio.sleep(0.05)  # Longer than those wait who are not.
+        return uploads
+
+    async def counted(uploads):
+        async with asyncio.timeout(20):
+            while not all(one.told for one in uploads):
+                await asyncio.sleep(0.001)
+
+    writing = asyncio.create_task(ingest.write())
+    await counted(await send(False, True))
+    waiting = await send(True, True, True)
+    assert store.groups == [2]
+    await counted([*waiting, *await send(False)])
+    assert store.groups == [2, 4]
+    waiting = await send(True)
+    assert store.groups == [2, 4]
+    await counted([*waiting, *await send(True, True, True)])
+    await counted(await send(False, False))
+    ingest.drain()
+    await asyncio.wait_for(writing, 20)
+    assert store.groups == [2, 4, 4, 2]
 
 
 async def test_the_age_of_the_queue_is_that_of_who_has_waited_longest_the_commit_under_way_included():
