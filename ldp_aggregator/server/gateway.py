@@ -31,7 +31,7 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import gateway_of, read_gateway_seeds
 from ldp_aggregator.store.contract import LOG, UNKNOWN, Outcome, kind_of
 from ldp_protocols import Campaign, DocumentError
-from ldp_protocols.document.gateway import X25519_HKDF_SHA256, Gateway
+from ldp_protocols.document.gateway import Gateway
 from ldp_protocols.oblivious import (
     ENC_BYTES,
     HEADER_BYTES,
@@ -258,13 +258,13 @@ class GatewayKeys:
 
     def lacks(self, keys: Collection[Gateway]) -> bool:
         """True if one of these keys is neither here nor said to be at another server."""
-        present = {(gateway.key_id, gateway.public_key) for gateway, _ in self._keys.values()}
+        present = {(gateway.key_id, gateway.public_key) for gateway, _, _ in self._keys.values()}
         return not self._elsewhere and any((key.key_id, key.public_key) not in present for key in keys)
 
     def check_receivable(self, campaign: Campaign) -> None:
         """Refuse a campaign whose answers nobody could open. Raises DraftError."""
         if campaign.gateway is not None and self.lacks(campaign.gateway.keys):
-            check_gateway(campaign, [gateway for gateway, _ in self._keys.values()])
+            check_gateway(campaign, list(dict.fromkeys(gateway for gateway, _, _ in self._keys.values())))
 
     def check_open(self) -> None:
         """Check that this server has a key. Raises ProblemError."""
@@ -276,13 +276,10 @@ class GatewayKeys:
         header, enc = sealed[:HEADER_BYTES], sealed[HEADER_BYTES : HEADER_BYTES + ENC_BYTES]
         if len(sealed) < LEAST_SEALED:
             raise ProblemError("malformed-sealed", f"a sealed request has at least {LEAST_SEALED} bytes")
-        pair = self._keys.get(header[0])
-        if pair is None or int.from_bytes(header[1:3], "big") != X25519_HKDF_SHA256:
+        found = self._keys.get(header)
+        if found is None:
             raise ProblemError("unknown-gateway-key")
-        gateway, key = pair
-        aead = int.from_bytes(header[5:], "big")
-        if aead not in gateway.aeads or header != seal_header(gateway.key_id, aead):
-            raise ProblemError("unknown-gateway-key", "the key is not used with these algorithms")
+        gateway, aead, key = found
         try:
             secrets = receive(key, gateway.public_key, enc, aead, seal_info(header))
             message = secrets.open(sealed[HEADER_BYTES + ENC_BYTES :])
@@ -333,9 +330,11 @@ class GatewayKeys:
         return ends
 
 
-def _private(seeds: Sequence[bytes]) -> Mapping[int, tuple[Gateway, X25519PrivateKey]]:
+def _private(seeds: Sequence[bytes]) -> Mapping[bytes, tuple[Gateway, int, X25519PrivateKey]]:
+    """The keys by the headers of what is sealed to them: key and algorithms, RFC 9458, section 4.1."""
     return {
-        gateway.key_id: (gateway, X25519PrivateKey.from_private_bytes(seed))
+        seal_header(gateway.key_id, aead): (gateway, aead, X25519PrivateKey.from_private_bytes(seed))
         for seed in seeds
         for gateway in (gateway_of(seed),)
+        for aead in gateway.aeads
     }
