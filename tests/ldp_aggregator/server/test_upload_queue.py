@@ -37,6 +37,7 @@ class Sent:
     since: float = 0.0
     is_patient: bool = False
     told: list[Any] = field(default_factory=list)
+    end: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self):
         self.bounds = for_a_device(self.campaign, Limits())
@@ -44,6 +45,7 @@ class Sent:
 
     def settle(self, outcome):
         self.told.append(outcome)
+        self.end.set()
 
     def refuse(self, problem):
         self.told.append(problem)
@@ -151,9 +153,7 @@ async def test_the_patient_wait_for_many_of_them_or_for_the_first_who_is_not(mon
         return uploads
 
     async def counted(uploads):
-        async with asyncio.timeout(20):
-            while not all(one.told for one in uploads):
-                await asyncio.sleep(0.001)
+        await asyncio.wait_for(asyncio.gather(*(one.end.wait() for one in uploads)), 20)
 
     writing = asyncio.create_task(ingest.write())
     await counted(await send(False, True))
