@@ -11,15 +11,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from ldp_aggregator.relay.door import Door
 from ldp_aggregator.relay.forwarding import Relay
 from ldp_aggregator.relay.gateway import Admission, Gateway, watching_routes
 from ldp_aggregator.relay.mixing import Mixing
 from ldp_aggregator.server.log import logged_to_standard_error
+from ldp_aggregator.service.named_functions import function_named
 from ldp_client.delivery.schedule import Event
 from ldp_client.errors import TransportError
 from ldp_protocols.command_line import Parser, add_version, place, run_command
@@ -107,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _relay(options: argparse.Namespace) -> int:
     token = None if options.token_file is None else _token(Path(options.token_file))
+    admission = _check(options.admission)
     named = {"least_batch": options.least_batch, "longest_wait": options.longest_wait}
     said = {name: one for name, one in named.items() if one is not None}
     reporter = _EventLog(options.campaign_id, options.url)
@@ -126,7 +127,7 @@ def _relay(options: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         together = _rule(relay, reporter)
-        listen = partial(Gateway, relay, admission=_check(options.admission))
+        listen = partial(Gateway, relay, admission=admission)
         gateway = stack.enter_context(_listening(listen, *options.port))
         watched = ""
         if options.operations_port is not None:
@@ -206,11 +207,10 @@ class _EventLog:
 def _check(name: str | None) -> Admission | None:
     if name is None:
         return None
-    module, _, attribute = name.partition(":")
     try:
-        return cast(Admission, getattr(import_module(module), attribute))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LdpError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
+        return function_named(name)
+    except ValueError as error:
+        raise LdpError("bad-admission", f"--admission: {error}") from None
 
 
 def _listening(listen: Callable[[str, int], Door], host: str, port: int) -> Door:

@@ -11,14 +11,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Final, cast
+from typing import Final
 
 from ldp_aggregator.server.access import CHALLENGE, UploadAccess, authorised
 from ldp_aggregator.server.caches import CampaignCache
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.server.upload_queue import Ingest, UploadBounds, for_a_device, for_a_relay
+from ldp_aggregator.service.named_functions import function_named
 from ldp_aggregator.service.settings import Limits, Settings, setting_error
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import (
@@ -81,14 +81,10 @@ def admission_of(settings: Settings) -> Admission:
 def _load(name: str | None) -> Check | None:
     if name is None:
         return None
-    module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise setting_error(f"setting admission: {name!r} cannot be loaded ({type(error).__name__})") from None
-    if not callable(found):
-        raise setting_error(f"setting admission: {name!r} is no function")
-    return cast("Check", found)
+        return function_named(name)
+    except ValueError as error:
+        raise setting_error(f"setting admission: {error}") from None
 
 
 METHOD: Final = "POST"

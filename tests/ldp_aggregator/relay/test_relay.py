@@ -115,6 +115,14 @@ def test_a_file_without_a_token_is_named_before_it_listens(text, campaign, tmp_p
     assert not (tmp_path / "relay.db").exists()
 
 
+@pytest.mark.parametrize("name", ["no.such.module:check", "json:nothing", "math:pi", ""])
+def test_a_check_that_is_no_function_is_named_before_it_listens(name, campaign, tmp_path, capsys):
+    line = ["http://127.0.0.1:1", campaign.id, "--storage", str(tmp_path / "relay.db"), "--admission", name]
+    assert main(line) == WRONG_USAGE
+    assert f"--admission: {name!r} " in capsys.readouterr().err
+    assert not (tmp_path / "relay.db").exists()
+
+
 class Documents(BaseHTTPRequestHandler):
     """Answers with a document, whatever is asked."""
 
