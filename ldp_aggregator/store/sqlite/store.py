@@ -60,6 +60,9 @@ class SqliteStore(Store):
                 with transaction(raw):
                     database.sweep_runs(raw)
             self._reads = SqliteConnection(database.open_connection(path, read_only=read_only), steady)
+        except database.FAILURES as error:
+            raw.close()
+            raise StoreError(f"{path} cannot be opened as a store: {error}") from error
         except BaseException:
             raw.close()
             raise

@@ -209,6 +209,24 @@ async def test_no_flip_in_an_embedded_store_is_silent_or_laundered(tmp_path, fol
             await check_flip(tmp_path, folder, file, place, draw.randrange(8), expected, campaign)
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_store_opens_or_says_that_it_does_not_whichever_page_is_malformed(tmp_path, folder, read_only):
+    file = folder / FILE_NAME
+    with closing(sqlite3.connect(file)) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+    sound, refused = file.read_bytes(), 0
+    for start in range(0, len(sound), size):
+        kind = start or 100  # The first page begins with the file's own header.
+        file.write_bytes(sound[:kind] + b"\xff" + sound[kind + 1 :])
+        for log in ("-wal", "-shm"):
+            file.with_name(FILE_NAME + log).unlink(missing_ok=True)
+        try:
+            await SqliteStore(file, read_only=read_only).close()
+        except StoreError:
+            refused += 1
+    assert refused >= (1 if read_only else 2)
+
+
 FLIPPED = {
     "bigint": "{0} # (1::bigint << {1})",
     "bytea": "set_bit({0}, {2} % (8 * length({0})), 1 - get_bit({0}, {2} % (8 * length({0}))))",
