@@ -49,7 +49,8 @@ from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.model import Model
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation_round import Evaluated, Figure
+    from ldp_aggregator.evaluation.accuracy import Figure
+    from ldp_aggregator.evaluation.figures import Evaluated
 
 
 def add_commands(groups: Groups) -> None:
@@ -161,7 +162,7 @@ def _estimates(options: argparse.Namespace) -> None:
     evaluated = None
     if campaign.evaluation is not None:
         with needing_trainers():
-            from ldp_aggregator.learning.evaluation_round import evaluate
+            from ldp_aggregator.evaluation.figures import evaluate
         evaluated = evaluate(campaign, tally)
     if options.liars and evaluated is not None:
         raise CommandError(f"campaign {campaign.id} measures a model; --liars is about a campaign that asks for values")
@@ -343,7 +344,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
     say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation_round import foresee
+        from ldp_aggregator.evaluation.figures import foresee
     crowds = [foresee(campaign, devices) for devices in _CROWDS]
     names = list(crowds[0].recall)
     heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")
