@@ -27,7 +27,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES
-from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
+from ldp_aggregator.guarantees import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS, INTERVALS_MEAN, NOW, series_rows
 from ldp_aggregator.service.publishing import (
     USELESS,

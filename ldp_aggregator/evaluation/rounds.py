@@ -14,8 +14,7 @@ from scipy.special import logsumexp, softmax
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.cells import Array
 from ldp_aggregator.evaluation.figures import evaluate, evaluation_of
-from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.learning.published import (
+from ldp_aggregator.guarantees import (
     LOCAL_PUBLIC,
     Guarantee,
     PublishedGuarantee,
@@ -26,6 +25,7 @@ from ldp_aggregator.learning.published import (
     studies_of,
     sum_up,
 )
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_protocols import Campaign
 from ldp_protocols.document.authored import FOR_PEOPLE, MOST_BINS
 from ldp_protocols.document.authored import SCORE as SCORES

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.published import counted_twice, published_by, relayed
+from ldp_aggregator.guarantees import counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store import Store

@@ -21,9 +21,9 @@ from ldp_aggregator.evaluation.accuracy import _mean_with
 from ldp_aggregator.evaluation.figures import evaluate, foresee
 from ldp_aggregator.evaluation.rounds import evaluated_model, evaluation_draft, with_threshold
 from ldp_aggregator.evaluation.score_table import ScoreTable
+from ldp_aggregator.guarantees import published_by
 from ldp_aggregator.learning.expected_accuracy import draw_scores
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.model import Model
