@@ -5,46 +5,18 @@
 
 import asyncio
 import json
-import random
 import re
 from datetime import datetime, timedelta, timezone
 from difflib import unified_diff
 from pathlib import Path
 
-import drafts
-import numpy as np
 import pandas as pd
-import pytest
-from exact_coins import SeededCoins
+from two_of_all import ANSWERS, AT, DRAFTS, answered, people, shared
 
-from ldp_aggregator.store import StoredToken, Submission, open_store
-from ldp_aggregator.trainers import PrivacyWarning
-from ldp_aggregator.trainers.federation import node_statistics
-from ldp_client.answering import perturb
-from ldp_client.draw import draw_window
-from ldp_protocols import Campaign, decode_upload, encode_upload
+from ldp_aggregator.store import open_store
+from ldp_protocols import Campaign
 
-AT = datetime(2020, 1, 14, tzinfo=timezone.utc)
-"""In the second window of the series."""
 STORED = Path(__file__).with_name("transcript.txt")
-LABEL = {"name": "rain", "classes": ["heavy", "light", "none"]}
-SKY = drafts.text("sky", "clouds", "blue", missing=True)
-WIND, HOURS = drafts.number("wind", high=120, bins=3), drafts.number("hours", high=24, missing=True)
-STUDY = {"label": LABEL, "study": "weather", "privacy": {"epsilon": 4.0}}
-DRAFTS = {
-    "first": drafts.draft(SKY, WIND, HOURS, **STUDY, title="First"),
-    "second": drafts.draft(SKY, WIND, HOURS, **STUDY, title="Second"),
-    "survey": drafts.draft(
-        SKY, WIND, HOURS, label=None, pairs=[["sky", "wind"]], privacy={"epsilon": 3}, title="Survey"
-    ),
-    "series": drafts.draft(
-        SKY,
-        title="Series",
-        privacy={"epsilon": 4.0},
-        windows={"from": "2020-01-01T00:00:00Z", "length": "P7D", "count": 3},
-    ),
-    "nodes": drafts.draft(WIND, HOURS, title="Nodes", label={"name": "ill", "classes": ["yes", "no"]}),
-}
 OF_ALL = """
 token create --scope device --name app
 campaign create first.json
@@ -103,55 +75,15 @@ campaign list
 """
 
 
-def people(count, seed):
-    """Records and labels, of unequal shares."""
-    draws = random.Random(seed)
-    for _ in range(count):
-        label = draws.choices(LABEL["classes"], (5, 3, 2))[0]
-        wet = label != "none"
-        record = {"wind": draws.uniform(0, 40 if wet else 120), "hours": draws.gauss(6 if wet else 15, 3)}
-        if draws.random() < 0.9:
-            record["sky"] = draws.choices(("clouds", "blue"), (4 if wet else 1, 2))[0]
-        yield record, label
+def fill(data, what, campaign_id, *more):
+    """Have what this says happen to a campaign, at the moment at which its devices answer."""
 
-
-async def share(data, campaign_id):
-    """Three nodes of unlike sizes: one replaced its share, one sent further rows, one withdrew."""
-    store = await open_store(data)
-    campaign = Campaign.parse(await store.document(campaign_id))
-    for place, (node, rows, more) in enumerate(
-        (("north", 900, []), ("south", 80, [False]), ("west", 300, [True, False]))
-    ):
-        await store.add_token(StoredToken(node, "node", node.encode() * 8, datetime.now(timezone.utc)))
-        for number, other_rows in enumerate([False, *more]):
-            rng = np.random.default_rng(10 * place + number)
-            frame = pd.DataFrame({"wind": rng.uniform(0, 60, rows), "hours": rng.normal(9, 2, rows)})
-            labels = pd.Series(rng.choice(["yes", "no"], rows, p=[0.2, 0.8]))
-            with pytest.warns(PrivacyWarning):
-                drawn = node_statistics(campaign, frame, labels, other_rows=other_rows, random_state=number)
-            assert await store.put_share(campaign_id, node, drawn) is None
-    assert await store.withdraw_share(campaign_id, "west") is None
-    await store.close()
-
-
-def answer(data, campaign_id, count, batch=None):
-    """So many devices; in a series those of two windows, half of them in the first."""
-
-    async def counted():
+    async def done():
         store = await open_store(data, clock=lambda: AT)
-        campaign = Campaign.parse(await store.document(campaign_id))
-        uploads = []
-        for number, (record, label) in enumerate(people(count, count)):
-            secret, classes = random.Random(count * number).randbytes(32), campaign.label.names
-            window = draw_window(campaign, secret) if campaign.windows else 1
-            if window == 1 or (window == 0 and number % 2):
-                known = classes[label == "none"] if len(classes) == 2 else label if campaign.label else None
-                reports = perturb(campaign, record, known, secret=secret, coins=SeededCoins(number))
-                uploads.append(decode_upload(encode_upload(reports, campaign), campaign))
-        await store.count([Submission(campaign, upload, batch=batch) for upload in uploads])
+        await what(store, Campaign.parse(await store.document(campaign_id)), *more)
         await store.close()
 
-    asyncio.run(counted())
+    asyncio.run(done())
 
 
 def test_the_commands_say_what_the_transcript_has(run, data, tmp_path, monkeypatch):
@@ -179,16 +111,11 @@ def test_the_commands_say_what_the_transcript_has(run, data, tmp_path, monkeypat
     rows = [{**record, "rain": label} for record, label in people(200, 9)]
     pd.DataFrame(rows).to_csv("table.csv", index=False)
     shell(OF_ALL)
-    for name, devices, batch in (
-        ("FIRST", 700, None),
-        ("SECOND", 400, 300),
-        ("SURVEY", 500, None),
-        ("SERIES", 900, None),
-    ):
-        answer(data, ids[name], devices, batch)
-    asyncio.run(share(data, ids["NODES"]))
+    for name, devices, batch in ANSWERS:
+        fill(data, answered, ids[name.upper()], devices, batch)
+    fill(data, shared, ids["NODES"])
     shell(TOLD)
-    answer(data, ids["ROUND"], 600)
+    fill(data, answered, ids["ROUND"], 600)
     shell(ROUND)
     text = "\n".join(said)
     for name, one in ids.items():
