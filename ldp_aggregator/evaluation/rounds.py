@@ -34,8 +34,8 @@ from ldp_protocols.drafting import score_edges
 
 _LONGEST_TITLE: Final = 200
 
-_FLAT: Final = 1e-12
-"""A slope below which a bound does not depend on what is told."""
+_ALIKE: Final = 1e-12
+"""Log odds below which two classes have the same table."""
 
 
 def evaluation_draft(campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _sloped(table: Array, slope: float) -> tuple[Array, Array]:
     def apart(theta: float) -> float:
         return float(logsumexp(first + (theta + slope) * odds) - logsumexp(first + theta * odds))
 
-    theta = brentq(apart, -slope, 1.0, xtol=1e-14) if np.abs(odds).max() > _FLAT else 0.0
+    theta = brentq(apart, -slope, 1.0, xtol=1e-14) if np.abs(odds).max() > _ALIKE else 0.0
     weights = softmax(first + theta * odds)
     found = np.stack([weights, weights * np.exp(slope * odds)], axis=1)
     return found / found.sum(axis=0), np.zeros(2)
