@@ -26,7 +26,7 @@ DRAFTS = {
     "first": drafts.draft(SKY, WIND, HOURS, **STUDY, title="First"),
     "second": drafts.draft(SKY, WIND, HOURS, **STUDY, title="Second"),
     "survey": drafts.draft(
-        SKY, WIND, HOURS, label=None, pairs=[["sky", "wind"]], privacy={"epsilon": 3}, title="Survey"
+        SKY, WIND, HOURS, label=None, pairs=[["sky", "wind"]], privacy={"epsilon": 6, "answers": "all"}, title="Survey"
     ),
     "series": drafts.draft(
         SKY,

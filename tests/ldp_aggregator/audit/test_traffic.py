@@ -46,6 +46,11 @@ def codes(planted: Planted, trials: int, seed: int = 1) -> set[str]:
     parties = Parties(planted.document)
     people = people_of(json.loads(parties.document), np.random.default_rng(seed))
     sent = traffic.ask_traffic(parties, planted.talk, people, trials, False)
+    if planted in HONEST.values():
+        # What is asked once only never differs from the second time.
+        asked = [[2] * len(parties.issuers)] * len(sent.devices)
+        assert [[len(each) for each in device.token_requests.values()] for device in sent.devices] == asked
+        assert {(device.process, len(device.turns)) for device in sent.devices} == {(0, 4), (1, 4)}
     noticed, events = traffic.findings(parties, sent, Claims(1.0, lambda number: 1.0), ALPHA)
     return {_TRAFFIC_CODES[rule] for rule, _ in noticed} | {found.code for found in _loss_findings(events)}
 

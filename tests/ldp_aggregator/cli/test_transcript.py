@@ -27,6 +27,7 @@ campaign create nodes.json --federated
 """
 TOLD = """
 campaign list
+campaign list --json
 campaign show FIRST
 campaign show SECOND --explain
 campaign show SURVEY
@@ -36,9 +37,18 @@ estimates FIRST --liars 3
 estimates SURVEY --liars 2
 estimates SERIES --window 2
 estimates SERIES --smooth
+estimates SERIES --smooth --window 1
+estimates SERIES --window 3
+estimates NODES
 estimates SECOND --json
 train FIRST SECOND --anyway --explain
+train SERIES
 train SERIES --window now --anyway
+train SURVEY
+train NODES
+campaign create first.json --federated
+campaign create survey.json
+campaign show unknown
 campaign uploads SECOND device
 campaign uploads SECOND anybody
 campaign close SECOND
@@ -51,16 +61,23 @@ campaign delete SERIES
 campaign delete FIRST
 token create --in-place-of app --name app-2 --overlap 7
 token create --scope collector --name reader --campaign FIRST --expires-in 2
+token create --scope collector --name both --campaign FIRST --campaign SERIES
+token create --in-place-of reader --name reader-2
 token revoke reader
+token revoke reader-2
 token revoke south --withdraw
 token list
 campaign verify first.json.document --relay-batch 5000
 backup copy
 merge copy data --output both
 campaign list --data both
+campaign show FIRST --data both
+restore copy --data restored
+token list --data restored
 fsck
 status --log
-fit table.csv --schema first.json --epsilon 1 --seed 7 --test table.csv
+status --log --last 2 --campaign SECOND
+fit table.csv --schema first.json --epsilon 1 --seed 7 --test odd.csv
 fit table.csv --schema first.json --epsilon 2 --seed 7 --method federated --nodes 2 --json
 fit table.csv --schema first.json --epsilon 3 --seed 7 --method kmeans --clusters 2
 project table.csv --draft first.json --method dca --components 1 --output projected.json
@@ -95,21 +112,23 @@ def test_the_commands_say_what_the_transcript_has(run, data, tmp_path, monkeypat
         for line in lines.strip().splitlines():
             words = [ids.get(word, word) for word in line.split()]
             code, out, err = run(*words)
-            out = json.dumps(json.loads(out)) + "\n" if out.startswith("{") else out
+            out = json.dumps(json.loads(out)) + "\n" if out.startswith(("{", "[")) else out
             said.append(f"$ {line}\n{out}{err}" + (f"(exit code {code})\n" if code else ""))
-            if words[:2] == ["campaign", "create"]:
+            if words[:2] == ["campaign", "create"] and not code:
                 name = words[2].removesuffix(".json").upper()
                 ids[name] = out.strip()
                 Path(f"{words[2]}.document").write_bytes(
                     run("campaign", "show", ids[name], "--document")[1].rstrip("\n").encode()
                 )
-            if words[:2] == ["token", "create"]:
+            if words[:2] == ["token", "create"] and not code:
                 hidden[out.strip()] = "TOKEN"
 
     for name, draft in DRAFTS.items():
         Path(f"{name}.json").write_text(json.dumps({key: one for key, one in draft.items() if one is not None}))
     rows = [{**record, "rain": label} for record, label in people(200, 9)]
+    rows[0]["wind"], rows[1]["wind"], rows[2]["wind"] = 0, 120, 121
     pd.DataFrame(rows).to_csv("table.csv", index=False)
+    pd.DataFrame(rows[:50] + [{**rows[50], "rain": "snow"}] * 3).to_csv("odd.csv", index=False)
     shell(OF_ALL)
     for name, devices, batch in ANSWERS:
         fill(data, answered, ids[name.upper()], devices, batch)

@@ -93,4 +93,8 @@ def test_what_is_roughly_known_is_told_to_two_digits_and_no_smaller():
     ]
     assert words.interval(-0.1, 1.2) == "0.0 to 100.0\u00a0%"
     assert words.interval(0.123, 0.4567) == "12.3 to 45.7\u00a0%"
-    assert (words.bits(0.234), words.bits(0.004)) == ("0.23\u00a0bits", "below 0.01\u00a0bits")
+    assert [words.bits(value) for value in (0.234, 0.005, 0.004)] == [
+        "0.23\u00a0bits",
+        "0.01\u00a0bits",
+        "below 0.01\u00a0bits",
+    ]

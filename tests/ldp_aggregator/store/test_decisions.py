@@ -21,11 +21,29 @@ from ldp_aggregator.store.decisions import (
     gather,
     gather_by_campaign,
     goes_by_time,
+    is_known,
     standing,
     vouched_part,
 )
 
 ID_BYTES = 16
+REFUSED = ((bytes(ID_BYTES), "wrong-width"),)
+
+
+@pytest.mark.parametrize(
+    ("each", "known"),
+    [
+        ([], False),
+        ([Outcome()], False),
+        ([Outcome(duplicates=1)], True),
+        ([Outcome(rejected=REFUSED)], True),
+        ([Outcome(), Outcome(rejected=REFUSED)], True),
+        ([Outcome(counted=1), Outcome(duplicates=2)], False),
+        ([Outcome(counted=1, rejected=REFUSED)], False),
+    ],
+)
+def test_what_is_known_is_nothing_new_and_something_that_was_there_before(each, known):
+    assert is_known({"one": each[:1], "two": each[1:]}) is known
 
 
 def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():

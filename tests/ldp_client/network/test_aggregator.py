@@ -179,7 +179,19 @@ def test_a_cache_that_cannot_be_used_is_done_without_and_waited_for_half_of_what
 
 
 HERE = ("localhost", "127.0.0.1:8080", "127.8.9.10", "[::1]:80")
-ELSEWHERE = ("example.org", "127.0.0.1.example.org", "localhost.example.org", "127.evil.example.org", "10.0.0.1:8080")
+ELSEWHERE = (
+    "example.org",
+    "127.0.0.1.example.org",
+    "localhost.example.org",
+    "127.evil.example.org",
+    "10.0.0.1:8080",
+    "mylocalhost",
+    "evil.localhost",
+    "127.1",
+    "128.0.0.1",
+    "0.0.0.0",
+    "[::2]",
+)
 
 
 def test_https_anywhere_and_http_on_this_machine_are_allowed_and_plain_http_elsewhere_needs_to_be():

@@ -77,9 +77,13 @@ async def test_a_share_is_kept_byte_for_byte_until_another_takes_its_place_or_it
         ("b", share_of(campaign, 2)),
     ]
     assert (members[1].received - first.members[0].received).total_seconds() == 60
+    other = await publish(store, 8, federated=True, title="Other")
+    assert await store.put_share(other.id, "a", share_of(other, 1)) is None
     for _ in range(2):
         assert await store.withdraw_share(campaign.id, "a") is None
         assert await kept(store, campaign) == {"b": share_of(campaign, 2)}
+    assert await kept(store, other) == {"a": share_of(other, 1)}
+    assert await store.withdraw_share(other.id, "a") is None
 
 
 async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(store, federate, clock):
