@@ -255,6 +255,20 @@ def test_in_a_series_each_window_is_mixed_on_its_own_and_who_is_late_waits_for_o
     assert server.counted(series.id) == 22
 
 
+def test_the_next_batch_is_awaited_of_all_windows_until_the_first_is_due(build, server, draft, clock):
+    del draft["closes"]
+    series = server.publish({**draft, "windows": {"from": "2026-01-01T00:00:00Z", "length": "P1D", "count": 2}})
+    relay, of_windows = build(longest=300.0, of=series), {0: {}, 1: {}}
+    while min(map(len, of_windows.values())) < 2:
+        body = upload(series)
+        of_windows[decode_upload(body, series)[0].question // len(series.questions)][body] = None
+    assert relay._form() is None
+    for (one, other, *_), wait in zip(of_windows.values(), (300.0, 200.0), strict=True):
+        assert (relay.collect(one), relay.collect(other)) == ({}, {})
+        assert relay._form() == wait
+        clock.advance(100.0)
+
+
 def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, server, clock, model):
     relay = build()
     server.publish_model(relay.campaign_id, model)

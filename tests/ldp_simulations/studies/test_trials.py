@@ -19,6 +19,7 @@ from ldp_simulations.studies.trials import (
     run_trial,
     run_trials,
     summarise,
+    summarise_study,
 )
 from ldp_simulations.tables import Source, Table
 
@@ -129,6 +130,23 @@ def test_a_study_is_repeated_by_its_seed_and_its_round_takes_its_share_of_the_de
     assert run_study(uneven, Study(5_000), 3) == run_study(uneven, Study(5_000), 3)
     widths = [run_study(uneven, Study(50_000, evaluating=share), 3)[0]["width"] for share in (0.1, 0.4)]
     assert widths[1] == pytest.approx(widths[0] / 2, rel=0.3), "four times as many evaluate"
+
+
+def test_a_study_has_these_numbers(uneven):
+    rows = [row for seed in (3, 4) for row in run_study(uneven.with_epsilon(4.0), Study(1_500, evaluating=0.3), seed)]
+    rows += run_study(uneven.with_epsilon(3.0), Study(500, evaluating=0.3), 4)
+    names = ("published", "alone", "majority", "told", "width")
+    assert [[row[name] and round(row[name], 3) for name in names] for row in rows] == [
+        [0.85, 0.85, 0.45, 0.87, 0.08],
+        [0.833, 0.833, 0.567, 0.874, 0.08],
+        [0.8, 0.833, 0.567, None, None],
+    ]
+    assert [(row["moved"], row["covered"]) for row in rows] == [(False, True), (False, False), (False, False)]
+    told = summarise_study(rows)
+    assert [round(getattr(told, name), 4) for name in (*names, "gain", "gain_error", "covered", "moved")] == [
+        *(0.8278, 0.8389, 0.5278, 0.8719, 0.0801, -0.0111, 0.0111, 0.3333, 0.0)
+    ]
+    assert told.verdict.startswith("the round neither pays nor costs")
 
 
 def test_the_summary_has_means_and_standard_errors():
