@@ -24,7 +24,7 @@ from ldp_aggregator.audit.asking import features as audited
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.learned_features import believed, of_features
 from ldp_aggregator.dashboard.public import _asked
-from ldp_aggregator.learning.evaluation_round import evaluation_draft
+from ldp_aggregator.evaluation.rounds import evaluation_draft
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from ldp_aggregator.trainers import FederatedNB, PrivateKMeans, SufficientStatisticsNB
 from ldp_aggregator.trainers.kmeans import read_clusters

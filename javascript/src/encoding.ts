@@ -13,29 +13,32 @@ export const featureOf = ({ asked }: Pick<Campaign, "asked">, name: string | nul
 
 /** The cells of a question of this shape; nothing that a document could say for a shape that does not exist. */
 export function domainOf(campaign: Pick<Campaign, "asked" | "label" | "asks" | "evaluation">, question: any): unknown {
-  const { kind, encoding } = question;
-  const { label, asks, evaluation } = campaign;
-  const k = label.classes.length;
+  const { encoding } = question;
   const [feature, other] = [question.feature, question.other].map((name) => featureOf(campaign, name));
+  const cells = shapesOf(campaign, encoding, feature, other)[question.kind]!;
+  const open = [feature, other].some((one) => one && isOpen(one));
+  if (encoding === "sign") return cells * (open ? 3 : 2); // a third place where something may be missing
+  return open && encoding === "moment" ? NaN : cells; // a moment has none, and is not asked for then
+}
+
+/** The cells of each kind of question that asks for these features in this encoding. */
+function shapesOf(
+  { label, asks, evaluation }: Pick<Campaign, "label" | "asks" | "evaluation">,
+  encoding: string,
+  feature?: Feature,
+  other?: Feature,
+): Record<string, number> {
+  const k = label.classes.length;
   const moments = asks === "moments";
   const number = feature && (moments || isGaussian(feature));
-  const shapes: Record<string, number> =
-    encoding !== "index"
-      ? number
-        ? other
-          ? { product: moments ? 1 : NaN }
-          : { value: k, square: moments ? NaN : k }
-        : {}
-      : evaluation
-        ? { right: 2, score: placesOf(evaluation) * k }
-        : other // without a label alone
-          ? { joint: number || isGaussian(other) || k > 1 ? NaN : cellsOf(feature!) * cellsOf(other) }
-          : feature
-            ? { pair: number ? NaN : cellsOf(feature) * k }
-            : { label: k > 1 ? k : NaN };
-  // A sign has a third place where something may be missing; a moment, which has none, is not asked for then.
-  const open = [feature, other].some((one) => one && isOpen(one));
-  return shapes[kind]! * (encoding === "sign" ? (open ? 3 : 2) : open && encoding === "moment" ? NaN : 1);
+  if (encoding !== "index") {
+    if (!number) return {};
+    return other ? { product: moments ? 1 : NaN } : { value: k, square: moments ? NaN : k };
+  }
+  if (evaluation) return { right: 2, score: placesOf(evaluation) * k };
+  if (other) return { joint: number || isGaussian(other) || k > 1 ? NaN : cellsOf(feature!) * cellsOf(other) }; // without a label alone
+  if (feature) return { pair: number ? NaN : cellsOf(feature) * k };
+  return { label: k > 1 ? k : NaN };
 }
 
 /** What a record of class `label` answers, before the mechanism. */

@@ -26,7 +26,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.dashboard.campaign_facts import Numbers, facts_in
 from ldp_aggregator.estimation.estimators import answers
-from ldp_aggregator.learning.published import counted_twice, published_by, published_together, relay_guarantee, relayed
+from ldp_aggregator.guarantees import counted_twice, published_by, published_together, relay_guarantee, relayed
 from ldp_aggregator.mechanisms import verify_thoroughly
 from ldp_aggregator.service.archives import archive_of, goes_along
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
+from ldp_aggregator.guarantees import PublishedGuarantee, Relayed
 from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.service.signing import held_gateways

@@ -27,7 +27,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB, POSTERIOR, TRAINING_MODES
-from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
+from ldp_aggregator.guarantees import PublishedGuarantee, Relayed, counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS, INTERVALS_MEAN, NOW, series_rows
 from ldp_aggregator.service.publishing import (
     USELESS,
@@ -49,7 +49,8 @@ from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.model import Model
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation_round import Evaluated, Figure
+    from ldp_aggregator.evaluation.accuracy import Figure
+    from ldp_aggregator.evaluation.figures import Evaluated
 
 
 def add_commands(groups: Groups) -> None:
@@ -161,7 +162,7 @@ def _estimates(options: argparse.Namespace) -> None:
     evaluated = None
     if campaign.evaluation is not None:
         with needing_trainers():
-            from ldp_aggregator.learning.evaluation_round import evaluate
+            from ldp_aggregator.evaluation.figures import evaluate
         evaluated = evaluate(campaign, tally)
     if options.liars and evaluated is not None:
         raise CommandError(f"campaign {campaign.id} measures a model; --liars is about a campaign that asks for values")
@@ -343,7 +344,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
     say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation_round import foresee
+        from ldp_aggregator.evaluation.figures import foresee
     crowds = [foresee(campaign, devices) for devices in _CROWDS]
     names = list(crowds[0].recall)
     heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")

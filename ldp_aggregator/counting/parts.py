@@ -9,12 +9,13 @@ their sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldp_aggregator.counting.payloads import Sums
 from ldp_aggregator.counting.tally import Tally
@@ -29,8 +30,8 @@ _HEAD: Final = Struct("<4q")
 _SIZES: Final = (1, 2, 4, 8)
 _BYTES_FOR: Final = [next(size for size in _SIZES if bits < 8 * size) for bits in range(64)]
 """Bytes of a signed integer whose magnitude has so many bits."""
-_COUNTS: Final = {size: np.dtype(f"<i{size}") for size in _SIZES}
-_NUMBERS: Final = {size: np.dtype(f"<u{size}") for size in _SIZES}
+_COUNTS: Final[Mapping[int, np.dtype[np.integer[Any]]]] = {size: np.dtype(f"<i{size}") for size in _SIZES}
+_NUMBERS: Final[Mapping[int, np.dtype[np.integer[Any]]]] = {size: np.dtype(f"<u{size}") for size in _SIZES}
 
 
 def encode_part(sums: Sums) -> bytes:
@@ -45,24 +46,21 @@ def encode_part(sums: Sums) -> bytes:
     used = np.flatnonzero(counts)
     numbers, stored = used - starts[np.searchsorted(ends, used, side="right")], counts[used]
     cuts = [0, *np.searchsorted(used, ends).tolist()]
-    # Of each width the whole array, of which every question of that width takes its stretch.
-    all_of, used_of = (
-        cache(lambda size: counts.astype(_COUNTS[size]).tobytes()),
-        cache(lambda size: stored.astype(_COUNTS[size]).tobytes()),
+    of_all, of_used, of_numbers = (
+        _stretches(values, types) for values, types in ((counts, _COUNTS), (stored, _COUNTS), (numbers, _NUMBERS))
     )
-    numbers_of = cache(lambda size: numbers.astype(_NUMBERS[size]).tobytes())
     part = []
     for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         number_bytes, count_bytes = _least_bytes(end - start - 1, 0), _least_bytes(highest[place], lowest[place])
-        first, last = cuts[place], cuts[place + 1]
-        n = sums[questions[place]][0]
+        question, first, last = questions[place], cuts[place], cuts[place + 1]
+        n = sums[question][0]
         if (last - first) * (number_bytes + count_bytes) < (end - start) * count_bytes:
-            part.append(_HEAD.pack(questions[place], n, last - first, number_bytes << 4 | count_bytes))
-            part.append(_filled(numbers_of(number_bytes)[first * number_bytes : last * number_bytes]))
-            part.append(_filled(used_of(count_bytes)[first * count_bytes : last * count_bytes]))
+            part.append(_HEAD.pack(question, n, last - first, number_bytes << 4 | count_bytes))
+            part.append(of_numbers(number_bytes, first, last))
+            part.append(of_used(count_bytes, first, last))
         else:
-            part.append(_HEAD.pack(questions[place], n, end - start, count_bytes))
-            part.append(_filled(all_of(count_bytes)[start * count_bytes : end * count_bytes]))
+            part.append(_HEAD.pack(question, n, end - start, count_bytes))
+            part.append(of_all(count_bytes, start, end))
     return b"".join(part)
 
 
@@ -139,6 +137,14 @@ def _ended(question: int) -> ValueError:
 
 def _senseless(question: int) -> ValueError:
     return ValueError(f"a tally part has an entry of question {question} that makes no sense")
+
+
+def _stretches(
+    values: NDArray[np.int64], types: Mapping[int, np.dtype[np.integer[Any]]]
+) -> Callable[[int, int, int], bytes]:
+    """A function of a width and two places that packs the values between these; of each width all are packed once."""
+    packed = cache(lambda size: values.astype(types[size]).tobytes())
+    return lambda size, first, last: _filled(packed(size)[first * size : last * size])
 
 
 def _least_bytes(most: int, least: int) -> int:

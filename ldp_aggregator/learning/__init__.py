@@ -1,1 +1,1 @@
-"""From estimates to models: training, the Naive Bayes classifier, projections, guarantees."""
+"""From estimates to models: training, the Naive Bayes classifier, series, projections."""

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldp_aggregator.estimation.cells import axes_or_new, plot_normals, plot_shares
+from ldp_aggregator.guarantees import NO_PRIVACY_RELATION, Guarantee
 from ldp_aggregator.learning import frames
-from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from ldp_protocols.document.authored import asked_features
 from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 from ldp_protocols.document.schema import MOST_FEATURES, Label, Projection, read_features, read_label, read_projection

@@ -36,9 +36,9 @@ from ldp_aggregator.estimation.moments import (
 from ldp_aggregator.estimation.poisoning import report_that_names
 from ldp_aggregator.estimation.posterior import posterior_of
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
+from ldp_aggregator.guarantees import counted_twice, local_guarantee, published_by, relayed, studies_of
 from ldp_aggregator.learning.expected_accuracy import Learned, predict_accuracy
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
-from ldp_aggregator.learning.published import counted_twice, local_guarantee, published_by, relayed, studies_of
 from ldp_aggregator.learning.series import ALL_WINDOWS, NOW, present
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.authored import MODEL

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.published import counted_twice, published_by, relayed
+from ldp_aggregator.guarantees import counted_twice, published_by, relayed
 from ldp_aggregator.learning.series import ALL_WINDOWS
 from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store import Store
@@ -30,7 +30,7 @@ from ldp_protocols.document.authored import MOST_BINS
 from ldp_protocols.document.model import Model
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation_round import Evaluated
+    from ldp_aggregator.evaluation.figures import Evaluated
     from ldp_aggregator.trainers.node_overview import NodeOverview
 
 USELESS: Final = "useless-model"
@@ -281,7 +281,7 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
 
     def look() -> Evaluated:
         with needing_trainers():
-            from ldp_aggregator.learning.evaluation_round import evaluate
+            from ldp_aggregator.evaluation.figures import evaluate
 
             return evaluate(campaign, tally)
 
@@ -316,13 +316,14 @@ async def draft_evaluation(
 
 def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model
+        from ldp_aggregator.evaluation.figures import evaluate
+        from ldp_aggregator.evaluation.rounds import evaluated_model
 
         return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
 
 
 def _draft(campaigns: Sequence[Campaign], model: Model, bins: int) -> dict[str, Any]:
     with needing_trainers():
-        from ldp_aggregator.learning.evaluation_round import evaluation_draft
+        from ldp_aggregator.evaluation.rounds import evaluation_draft
 
         return evaluation_draft(campaigns, model, bins=bins)

@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ldp_aggregator.learning.published import Guarantee
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.mechanisms import FACTS
 from ldp_protocols.features import Feature
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.learning import frames
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, framed
-from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.accountant import Accountant, FitAccountant, checked_epsilon
 from ldp_aggregator.trainers.randomness import PrivacyWarning, RandomState, coins_of, warn_of_second_fit
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table

@@ -20,9 +20,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.learning.frames import column_of, without_sparse_columns
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SUM, Releases, decode_share, encode_share, has_other_rows, parts_of
 from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.accountant import Accountant, checked_epsilon

@@ -29,8 +29,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.learning.frames import column_of
-from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.randomness import RandomState, coins_of, discrete_laplace, warn_of_second_fit

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
-from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SQUARE, SUM, TABLE
 from ldp_aggregator.trainers import statistics
 from ldp_aggregator.trainers.accountant import Accountant

@@ -24,8 +24,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ldp_aggregator.guarantees import Guarantee
 from ldp_aggregator.learning.frames import column_of
-from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers import sensitivities, smoothness, statistics
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training

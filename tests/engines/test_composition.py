@@ -10,7 +10,7 @@ from drafts import draft, text
 from ldp_aggregator import composition
 from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
 from ldp_aggregator.composition import can_compose, composed_bound
-from ldp_aggregator.learning.published import published_guarantee
+from ldp_aggregator.guarantees import published_guarantee
 from ldp_aggregator.mechanisms.analysis import Blanket
 from ldp_protocols import Campaign
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from browsing import send
 
-from ldp_aggregator.learning.evaluation_round import evaluation_draft
+from ldp_aggregator.evaluation.rounds import evaluation_draft
 from ldp_client import perturb
 from ldp_protocols import encode_upload
 from ldp_protocols.document.model import Model

@@ -417,28 +417,29 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   private refused(campaign: Campaign<D>, state: State, outOfWindow: OutOfWindow): LdpError | null {
-    const { enabled, campaigns } = state;
-    const { install, caps, crowd, url } = this;
-    const entry = campaigns[this.id];
-    const { opens, closes, study, loss } = campaign;
-    const receipts = receiptsOf(state);
-    const code = !enabled
-      ? "switched-off"
-      : given(entry) && entry!.consent.url !== url
-        ? "other-recipient"
-        : opens && install.now() + CLOCK_TOLERANCE < Date.parse(opens)
-          ? "campaign-not-open"
-          : closes && install.now() - CLOCK_TOLERANCE > Date.parse(closes)
-            ? "campaign-closed"
-            : ((crowd ? crowd.capped(campaign, caps) : within(loss, caps.maxEpsilon) ? null : "loss-above-cap") ??
-              (!fits(receipts, loss, install.maxTotalEpsilon)
-                ? "total-above-cap"
-                : study && receipts.some((receipt) => receipt.study === study)
-                  ? "study-answered"
-                  : null));
-    const own = code ? new LdpError(code, crowd?.CAPPED[code]) : outOfWindow(campaign, state.secret, install.now());
+    const code = this.barredBy(campaign, state);
+    const own = code
+      ? new LdpError(code, this.crowd?.CAPPED[code])
+      : outOfWindow(campaign, state.secret, this.install.now());
     // Answering asks nobody: the time of a request would tell the time of the event.
     return own && !AGREEABLE.includes(own.code) ? own : (this.standing.refusal() ?? own);
+  }
+
+  /** The code of what this device, or what it has answered before, holds against an answer. */
+  private barredBy(campaign: Campaign<D>, state: State): string | null {
+    const { opens, closes, study, loss } = campaign;
+    const { install, caps, crowd } = this;
+    const entry = state.campaigns[this.id];
+    const receipts = receiptsOf(state);
+    if (!state.enabled) return "switched-off";
+    if (given(entry) && entry!.consent.url !== this.url) return "other-recipient";
+    if (opens && install.now() + CLOCK_TOLERANCE < Date.parse(opens)) return "campaign-not-open";
+    if (closes && install.now() - CLOCK_TOLERANCE > Date.parse(closes)) return "campaign-closed";
+    if (!crowd && !within(loss, caps.maxEpsilon)) return "loss-above-cap";
+    const capped = crowd?.capped(campaign, caps);
+    if (capped) return capped;
+    if (!fits(receipts, loss, install.maxTotalEpsilon)) return "total-above-cap";
+    return study && receipts.some((receipt) => receipt.study === study) ? "study-answered" : null;
   }
 }
 

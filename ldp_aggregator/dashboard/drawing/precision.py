@@ -15,7 +15,7 @@ from ldp_aggregator.counting.tally import Arrivals, Tally
 from ldp_aggregator.estimation.cells import Z_95, Array
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import answers, even_variances, expected_errors
-from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
+from ldp_aggregator.guarantees import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
 from ldp_aggregator.service.verdicts import WIDEST
 from ldp_protocols import Campaign, Question
 from ldp_protocols.document.questions import INDEX, JOINT, LABEL, PAIR, RIGHT, SCORE, SQUARE

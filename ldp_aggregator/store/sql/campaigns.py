@@ -315,7 +315,9 @@ async def document(db: SqlConnection, campaign_id: str) -> bytes:
     found = await db.fetchrow("SELECT document FROM campaigns WHERE id = $1", campaign_id)
     if found is None:
         raise await absence(db, campaign_id)
-    return bytes(found[0])
+    if not isinstance(found[0], bytes):
+        raise StoreError(f"campaign {campaign_id} is damaged: its document is not one", contract.DAMAGED)
+    return found[0]
 
 
 async def state(db: SqlConnection, campaign_id: str) -> CampaignState:

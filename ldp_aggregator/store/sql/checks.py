@@ -18,14 +18,14 @@ import msgpack
 from ldp_aggregator.store.contract import DAMAGED, StoreError
 from ldp_aggregator.store.sql.tables import Row, SqlConnection
 
-CONTENT: Final = {
-    "parts": "sums",
-    "publications": "sums",
-    "models": "document",
-    "shares": "share",
-    "directories": "document",
+CONTENT: Final[Mapping[str, tuple[str, type[bytes] | type[str]]]] = {
+    "parts": ("sums", bytes),
+    "publications": ("sums", bytes),
+    "models": ("document", str),
+    "shares": ("share", bytes),
+    "directories": ("document", bytes),
 }
-"""The column of each table that a digest stands for."""
+"""The column of each table that a digest stands for, and its type, which a digest does not tell."""
 _APART: Final = frozenset({"checked", "part", "campaign", "document", "share", "sums"})
 _NAMES: Final = ("node", "version", "name", "id", "key", "number")
 """The columns that tell which row of a table it is, as far as it has them."""
@@ -49,10 +49,11 @@ def damage_of(table: str, row: Row, campaign_id: str | None = None) -> str | Non
     """Damage of a row, and of its content if that was read too; None if it is sound."""
     values = dict(row)
     try:
-        content = values.get(CONTENT.get(table, ""))
+        column, kind = CONTENT.get(table, ("", bytes))
+        content: Any = values.get(column)
         if check_of(table, values, campaign_id) != values["checked"]:
             damage = "it does not agree with its check"
-        elif content is not None and digest_of(content) != values["digest"]:
+        elif content is not None and (not isinstance(content, kind) or digest_of(content) != values["digest"]):
             damage = "its bytes are not those of its digest"
         else:
             return None

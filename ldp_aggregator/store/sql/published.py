@@ -66,7 +66,7 @@ class Published(Transactions):
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
         stored = await _directory(db, key)
         if stored is not None and version <= stored["version"]:
-            if (version, document) == (stored["version"], bytes(stored["document"])):
+            if (version, document) == (stored["version"], stored["document"]):
                 return
             text = f"version {stored['version']} of this publisher's directory is kept; sign a later one"
             raise StoreError(text, contract.OLDER)
@@ -78,7 +78,7 @@ class Published(Transactions):
     async def directory(self, db: SqlConnection, key: str) -> bytes | None:
         """The newest directory of a publisher."""
         stored = await _directory(db, key)
-        return None if stored is None else bytes(stored["document"])
+        return None if stored is None else stored["document"]
 
 
 async def _directory(db: SqlConnection, key: str) -> Row | None:

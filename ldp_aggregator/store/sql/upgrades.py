@@ -44,7 +44,7 @@ def _checked(table: str, row: Row, campaign_id: str | None) -> dict[str, Any]:
     values = dict(row)
     try:
         if table in CONTENT:
-            values["digest"] = digest_of(values[CONTENT[table]])
+            values["digest"] = digest_of(values[CONTENT[table][0]])
         return {**values, "checked": check_of(table, values, campaign_id)}
     except (ValueError, TypeError, OverflowError):
         raise StoreError(f"a row of {table} has a value that no store writes; restore a backup", DAMAGED) from None

@@ -13,8 +13,8 @@ import numpy as np
 
 from ldp_aggregator.cli.common import add_reading, reading_of
 from ldp_aggregator.estimation.estimators import answers
-from ldp_aggregator.learning.evaluation_round import foresee
-from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
+from ldp_aggregator.evaluation.figures import foresee
+from ldp_aggregator.guarantees import DEFAULT_DELTA, PublishedGuarantee, published_together
 from ldp_aggregator.learning.series import MISSED, foreseen_variances
 from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign, Question

@@ -19,7 +19,8 @@ import pandas as pd
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation import effects, evidence, posterior, simplex
 from ldp_aggregator.estimation.simplex import NORM_SUB
-from ldp_aggregator.learning.evaluation_round import evaluate, evaluation_draft, with_threshold
+from ldp_aggregator.evaluation.figures import evaluate
+from ldp_aggregator.evaluation.rounds import evaluation_draft, with_threshold
 from ldp_aggregator.learning.training import Decoding, learn
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign

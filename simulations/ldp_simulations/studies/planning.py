@@ -33,7 +33,7 @@ from ldp_aggregator.estimation.estimators import (
     expectation_of,
     variance_per_answer,
 )
-from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
+from ldp_aggregator.guarantees import DEFAULT_DELTA, published_together
 from ldp_protocols import Campaign, Question
 from ldp_protocols.blanket import blanket_of, keeps
 from ldp_protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of

@@ -27,7 +27,8 @@ from tqdm import tqdm
 
 from ldp_aggregator import NaiveBayes, Tally, train
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.evaluation_round import evaluate, evaluated_model, evaluation_draft
+from ldp_aggregator.evaluation.figures import evaluate
+from ldp_aggregator.evaluation.rounds import evaluated_model, evaluation_draft
 from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from ldp_aggregator.trainers.reading import TableError
 from ldp_protocols import Campaign

@@ -22,7 +22,7 @@ from ldp_aggregator.cli.common import (
     write_file,
 )
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
+from ldp_aggregator.guarantees import PublishedGuarantee, Relayed
 from ldp_aggregator.store import open_store
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import voters
 from drafts import draft, number, text
+from issuing import issuer
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate, train
@@ -91,6 +92,44 @@ def test_every_printed_estimate_has_its_bound_and_without_reports_there_is_none(
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert {cell["per_liar"] for question in told["questions"] for cell in question["cells"]} == {None}
     assert told["class_prior"][0]["per_liar"] is None
+
+
+TWO = (text("v", "1", "2", "3", missing=True), number("w", 0, 100, missing=True))
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_who_has_three_tokens_moves_whatever_three_devices_move(answers):
+    """Of a quotient that is more than three times as much, so every number is compared with what three liars do."""
+    privacy = {"epsilon": 8.0, "discrete": "oue", "continuous": "sign", "answers": answers}
+    alone, tokens = (
+        Campaign.compile(draft(*TWO, privacy=privacy, **more)) for more in ({}, {"issuer": issuer(tokens=3)})
+    )
+    rng, of_one, of_three = np.random.default_rng(3), Tally(alone), Tally(tokens)
+    for question in alone.questions:
+        n, size = 4_000, of_one.counts[question.index].size
+        p, q = float(question.mechanism.p), float(question.mechanism.q)
+        counts = rng.binomial(n, q + (p - q) / size, size)
+        of_one.add(question.index, n, counts)
+        of_three.add(question.index, n, counts)
+    one, three = estimate(alone, of_one), estimate(tokens, of_three)
+    moved, by_three = three.moved_by(1), one.moved_by(3)
+    assert moved["classes"] == pytest.approx(by_three["classes"], rel=1e-12)
+    assert moved["features"] == pytest.approx(by_three["features"], rel=1e-12)
+    assert three.class_prior_per_liar == pytest.approx(3 * one.class_prior_per_liar, rel=1e-12)
+    for mine, theirs in zip(three.per_liar, one.per_liar, strict=True):
+        assert mine == pytest.approx(3 * theirs, rel=1e-12)
+    assert three.missing["v"].per_liar == pytest.approx(3 * one.missing["v"].per_liar, rel=1e-12)
+    told = [row["per_liar"] for row in three.to_json()["missing"].values()]
+    assert told == pytest.approx([3 * row["per_liar"] for row in one.to_json()["missing"].values()], rel=1e-12)
+    assert (three.present["v"].per_liar > 3 * one.present["v"].per_liar).all(), "the whole moves, too"
+
+
+def test_a_question_of_several_is_printed_with_its_own_epsilon():
+    campaign = Campaign.compile(draft(*TWO, privacy={"epsilon": 8.0, "answers": "all"}))
+    told = estimate(campaign, Tally(campaign)).to_json()
+    assert told["epsilon"] == 8.0
+    assert [one["epsilon"] for one in told["questions"]] == [one.epsilon for one in campaign.questions]
+    assert max(one["epsilon"] for one in told["questions"]) < 8.0
 
 
 SIGNS = [{"continuous": "sign", "discrete": name} for name in ("de", "sue", "oue", "the", "ss", "she")]

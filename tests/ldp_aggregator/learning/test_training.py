@@ -9,9 +9,9 @@ from drafts import draft, number, text
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.learning.evaluation_round import evaluation_draft
+from ldp_aggregator.evaluation.rounds import evaluation_draft
+from ldp_aggregator.guarantees import LOCAL_RELATION
 from ldp_aggregator.learning.projections import fit_projection, moments_of_round
-from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client import Classifier
 from ldp_protocols import Campaign
 from ldp_simulations import simulate

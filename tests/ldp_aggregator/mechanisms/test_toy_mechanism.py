@@ -18,7 +18,7 @@ from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
 from ldp_aggregator.counting.payloads import lay_out
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.learning.published import published_guarantee
+from ldp_aggregator.guarantees import published_guarantee
 from ldp_aggregator.mechanisms import ENUMERATION, FACTS, analysis_of, verify_thoroughly, worst_case
 from ldp_aggregator.mechanisms.analysis import Blanket, Flags, Integers, Limit, Rows, count_positions
 from ldp_aggregator.mechanisms.pure import PureFacts

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from cells import cell_report
 
-from ldp_aggregator.learning.published import relay_guarantee
+from ldp_aggregator.guarantees import relay_guarantee
 from ldp_aggregator.server.intake import vouched_batch
 
 

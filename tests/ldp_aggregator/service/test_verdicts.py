@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator.dashboard.campaign_facts import Numbers, facts_in
-from ldp_aggregator.learning.evaluation_round import evaluate, evaluation_draft
+from ldp_aggregator.evaluation.figures import evaluate
+from ldp_aggregator.evaluation.rounds import evaluation_draft
 from ldp_aggregator.learning.training import train
 from ldp_aggregator.service.verdicts import (
     ACT,

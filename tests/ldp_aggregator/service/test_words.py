@@ -5,7 +5,7 @@ import math
 import pytest
 from drafts import draft, number, text
 
-from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
+from ldp_aggregator.guarantees import LOCAL_RELATION, Guarantee
 from ldp_aggregator.service import words
 from ldp_protocols import Campaign
 

@@ -227,6 +227,27 @@ async def test_a_store_opens_or_says_that_it_does_not_whichever_page_is_malforme
     assert refused >= (1 if read_only else 2)
 
 
+async def test_no_value_of_another_type_is_silent(tmp_path, folder):
+    """One bit makes a blob a text of the same bytes, and a text a blob."""
+    expected = await told_of(folder)
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        columns = db.execute(
+            "SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
+        ).fetchall()
+    changed = set()
+    for table, column in columns:
+        for before, after in (("blob", "TEXT"), ("text", "BLOB")):
+            here = tmp_path / "work" / f"{table}-{column}-{after}"
+            shutil.copytree(folder, here)
+            with closing(sqlite3.connect(here / FILE_NAME)) as db, db:
+                of_type = f"typeof({column}) = '{before}'"
+                done = db.execute(f"UPDATE {table} SET {column} = CAST({column} AS {after}) WHERE {of_type}").rowcount
+            if done:
+                changed.add(f"{table}.{column}")
+                assert await told_of(here) in (None, expected), f"{table}.{column} is silent"
+    assert {"campaigns.document", "directories.document", "models.document", "parts.sums", "shares.share"} <= changed
+
+
 FLIPPED = {
     "bigint": "{0} # (1::bigint << {1})",
     "bytea": "set_bit({0}, {2} % (8 * length({0})), 1 - get_bit({0}, {2} % (8 * length({0}))))",

@@ -12,7 +12,7 @@ from drafts import number as numeric
 
 from ldp_aggregator.estimation.estimators import answers, estimate_question, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
-from ldp_aggregator.learning.published import published_guarantee
+from ldp_aggregator.guarantees import published_guarantee
 from ldp_protocols import Campaign
 from ldp_protocols.drafting import make_sign
 from ldp_protocols.exact import exact_epsilon

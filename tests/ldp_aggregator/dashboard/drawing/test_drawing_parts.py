@@ -22,7 +22,7 @@ from ldp_aggregator.dashboard.drawing.plots import (
 )
 from ldp_aggregator.dashboard.page_sources import History
 from ldp_aggregator.dashboard.session import open_session, read_session
-from ldp_aggregator.learning.published import LOCAL_RELATION, Guarantee
+from ldp_aggregator.guarantees import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service import words
 from ldp_aggregator.service.drafts import draft_of, spread_header

@@ -195,6 +195,15 @@ async def test_a_replacement_is_counted_in_its_campaign_but_not_the_same_share_a
     assert await sent(store, other) == {"a": Releases()}
 
 
+async def test_a_share_is_withdrawn_from_its_campaign_and_from_no_other(store, federate):
+    campaigns = [await federate(store, title=title) for title in ("one", "two")]
+    for campaign in campaigns:
+        for seed, node in enumerate("ab"):
+            assert await store.put_share(campaign.id, node, share_of(campaign, seed)) is None
+    assert await store.withdraw_share(campaigns[0].id, "a") is None
+    assert [sorted(await kept(store, one)) for one in campaigns] == [["b"], ["a", "b"]]
+
+
 async def test_withdrawing_takes_no_release_back(store, campaign):
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     await store.withdraw_share(campaign.id, "a")

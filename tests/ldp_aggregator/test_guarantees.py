@@ -15,7 +15,7 @@ from evaluated import U, V, evaluation, model
 from issuing import issuer
 
 from ldp_aggregator.counting.tally import Arrivals, Tally, devices_counted
-from ldp_aggregator.learning.published import (
+from ldp_aggregator.guarantees import (
     local_guarantee,
     published_by,
     published_guarantee,
@@ -282,7 +282,7 @@ def _rounded_up(bound):
 
 
 def test_the_picture_of_who_learns_what_says_how_sure_the_server_and_a_reader_become():
-    docs = Path(__file__).parents[3] / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     told = (docs / "site" / "observers.html").read_text(encoding="utf-8")
     campaign = compiled(1.0, features=EIGHT)
     reader = published_guarantee(campaign, 100_000).epsilon
@@ -294,7 +294,7 @@ def test_the_picture_of_who_learns_what_says_how_sure_the_server_and_a_reader_be
 
 
 def test_the_table_of_the_privacy_page_is_what_comes_out():
-    page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text(encoding="utf-8")
     campaigns = [compiled(epsilon, features=EIGHT) for epsilon in (0.5, 1.0, 2.0, 4.0)]
     for devices in (1_000, 10_000, 100_000, 1_000_000):
         found = [published_guarantee(campaign, devices).epsilon for campaign in campaigns]
@@ -305,7 +305,7 @@ def test_the_table_of_the_privacy_page_is_what_comes_out():
 
 def test_the_readmes_range_holds_what_campaigns_of_one_question_a_device_reveal():
     """100,000 devices at epsilon 1: cells, a number by sign or Laplace noise, and the one bit of an evaluation."""
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     low, high = (float(number) for number in re.findall(r"\((0\.0\d\d), 1e-9\)", readme))
     bit = evaluation(evaluation={"model": model(U, V), "weights": [1, 0]})
     campaigns = (compiled(features=EIGHT), compiled(features=[number("x")]), bit)

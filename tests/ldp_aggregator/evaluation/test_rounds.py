@@ -16,19 +16,14 @@ from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.counting.tally import Arrivals
-from ldp_aggregator.learning import evaluation_round
-from ldp_aggregator.learning.evaluation_round import (
-    _mean_with,
-    _Table,
-    evaluate,
-    evaluated_model,
-    evaluation_draft,
-    foresee,
-    with_threshold,
-)
+from ldp_aggregator.evaluation import accuracy, figures
+from ldp_aggregator.evaluation.accuracy import _mean_with
+from ldp_aggregator.evaluation.figures import evaluate, foresee
+from ldp_aggregator.evaluation.rounds import evaluated_model, evaluation_draft, with_threshold
+from ldp_aggregator.evaluation.score_table import ScoreTable
+from ldp_aggregator.guarantees import published_by
 from ldp_aggregator.learning.expected_accuracy import draw_scores
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.mechanisms import analysis_of
 from ldp_protocols import Campaign
 from ldp_protocols.document.model import Model
@@ -72,7 +67,8 @@ def told_nothing(asked):
 @pytest.fixture
 def few_records(monkeypatch):
     """So many of the model's records are drawn for each slope, where nothing is said of the slope."""
-    monkeypatch.setattr(evaluation_round, "_RECORDS", 200)
+    monkeypatch.setattr(accuracy, "RECORDS", 200)
+    monkeypatch.setattr(figures, "RECORDS", 200)
 
 
 @pytest.mark.usefixtures("few_records")
@@ -402,5 +398,5 @@ def test_of_the_area_what_the_noise_of_two_cells_has_in_common_is_taken_off():
     """
     covariance = np.zeros((4, 4))
     covariance[0, 3] = covariance[3, 0] = 0.01
-    area = _Table(np.full((2, 2), 0.25), covariance, evaluation().questions[0], 1).area()
+    area = ScoreTable(np.full((2, 2), 0.25), covariance, evaluation().questions[0], 1).area()
     assert area.value == pytest.approx([0.115 / 0.24])

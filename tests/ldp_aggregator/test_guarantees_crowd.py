@@ -3,7 +3,7 @@
 from crowds import crowd_draft
 
 from ldp_aggregator.counting.tally import Arrivals, Tally
-from ldp_aggregator.learning.published import published_by, published_guarantee, relay_guarantee, relayed
+from ldp_aggregator.guarantees import published_by, published_guarantee, relay_guarantee, relayed
 from ldp_protocols import Campaign
 
 CAMPAIGN = Campaign.compile(crowd_draft())
