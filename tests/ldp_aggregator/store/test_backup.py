@@ -42,6 +42,21 @@ async def original(tmp_path, opened, clock):
     return campaign, store
 
 
+@pytest.mark.parametrize(("times", "done"), [(1, True), (4, True), (5, False)])
+def test_a_copy_of_which_runs_are_merged_away_meanwhile_is_begun_again_five_times_in_all(
+    tmp_path, original, monkeypatch, times, done
+):
+    missing = Mock(side_effect=[FileNotFoundError] * times + [None] * 9)
+    monkeypatch.setattr("ldp_aggregator.store.backup.copy_runs", missing)
+    if done:
+        copy_store(tmp_path / "data", tmp_path / "again")
+    else:
+        with pytest.raises(StoreError, match="cannot be written"):
+            copy_store(tmp_path / "data", tmp_path / "again")
+    assert missing.call_count == min(times + 1, 5)
+    assert (tmp_path / "again" / FILE_NAME).exists() is done
+
+
 async def test_a_backup_is_read_and_takes_nothing(tmp_path, combine, opened, original):
     campaign, _ = original
     before = (tmp_path / "backup" / FILE_NAME).read_bytes()

@@ -22,12 +22,13 @@ from ldp_aggregator.trainers import (
     model_of_totals,
     node_statistics,
 )
+from ldp_aggregator.trainers.federation import _median
 from ldp_aggregator.trainers.model_from_statistics import Options, rebuild
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.share_delivery import Aggregator, send_share, withdraw_share
 from ldp_aggregator.trainers.statistics import plan_noise
 from ldp_protocols import Campaign, DocumentError
-from ldp_protocols.document.model import Model
+from ldp_protocols.document.model import DiscreteLikelihood, GaussianLikelihood, Model
 
 ATTEMPTS = 5
 
@@ -133,6 +134,19 @@ def test_the_median_of_groups_outlives_a_minority_that_lies(campaign, shares, ta
         for one, salt in ((shares, b"x"), (backwards, b"x"), (shares, b"y"))
     )
     assert first == second != other, "groups depend on the salt, not on the order"
+
+
+def test_the_median_of_three_is_the_one_between_in_every_parameter(schema, table):
+    models = [FederatedNB(schema, epsilon=0.5, random_state=seed).fit(*table).model_ for seed in range(3)]
+    found, kinds = _median(models), set()
+    for place, likelihood in enumerate(found.likelihoods):
+        kinds.add(type(likelihood))
+        for name in ("mean", "variance") if isinstance(likelihood, GaussianLikelihood) else ("table",):
+            values = np.sort([getattr(model.likelihoods[place], name) for model in models], axis=0)[1]
+            assert np.array(getattr(likelihood, name)) == pytest.approx(
+                values / (values.sum(0) if name == "table" else 1)
+            )
+    assert kinds == {GaussianLikelihood, DiscreteLikelihood}
 
 
 def test_one_node_is_the_trainer_of_sufficient_statistics(schema, table):
@@ -275,8 +289,8 @@ def test_a_share_can_be_withdrawn_and_a_refusal_is_final_and_says_why(scripted):
 def test_it_gives_up_after_some_tries_and_where_nobody_answers(scripted):
     scripted.answers[:] = [problem("store-unavailable", 503)] * ATTEMPTS
     with pytest.raises(ConnectionError, match=f"{ATTEMPTS} times; try again later: the same share counts once"):
-        send_share(scripted.to, SHARE, sleep=lambda _: None)
-    assert len(scripted.asked) == ATTEMPTS
+        send_share(scripted.to, SHARE, sleep=(waits := []).append)
+    assert (len(scripted.asked), len(waits)) == (ATTEMPTS, ATTEMPTS - 1)
     with pytest.raises(ConnectionError, match="no answer"):
         send_share(Aggregator("http://127.0.0.1:1", "t"), SHARE, sleep=lambda _: None)
 

@@ -9,8 +9,10 @@ from drafts import draft, number, text
 
 from ldp_aggregator.node_statistics import decode_share, encode_share
 from ldp_aggregator.trainers import FederatedState, node_statistics
-from ldp_aggregator.trainers.node_overview import MOST_ROWS, check_possible, overviews, unlike_sizes
-from ldp_aggregator.trainers.statistics import GRID
+from ldp_aggregator.trainers.node_overview import MOST_ROWS, _names, check_possible, overviews, unlike_sizes
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.statistics import GRID, plan_noise
 from ldp_protocols import Campaign, DocumentError
 
 CAMPAIGN = Campaign.compile(
@@ -46,6 +48,13 @@ def share_of(seed, rows):
 MANY = 10**6
 LIE = [MANY, 0, MANY * GRID, 0, 0, 0, 0, 0, MANY, 0, 0, 0]
 """All rows old, in medicine, and back again: a table could have them."""
+
+
+def test_parameters_are_named_in_the_order_of_a_share():
+    schema = Schema.of_campaign(CAMPAIGN)
+    found = [name for name in _names(schema, plan_noise(schema, 1.0, ADD_REMOVE)) if "missing" not in name]
+    values = ("age", "ward = surgery", "ward = medicine", "ward = other")
+    assert found == ["again = yes", "again = no", *(f"{one} | {end}" for one in values for end in ("yes", "no"))]
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5])

@@ -77,8 +77,10 @@ def test_the_quota_of_the_quarantine_is_of_all_codes_together(join, server, all_
 
 
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
-    device, _ = join(max_epsilon=4, answered=True)
+    device, part = join(max_epsilon=4, answered=True)
     join(device=device, of=all_campaign, answered=True)
+    totals = (part.status().total_epsilon, device.status().total_epsilon, device.ledger().total_epsilon)
+    assert (part.status().epsilon, totals) == (1, (5, 5, 5))
     assert isinstance(ManualDelivery(device).next_task(600.0), Wait)
     clock.advance(86_400.0)
     assert device.run_once(1.0)

@@ -114,6 +114,10 @@ def test_whatever_a_server_asks_an_app_waits_for_it_five_seconds_at_most(campaig
     with within(60.0):
         assert aggregator(Scripted(busy, of(campaign.document)), campaign.id, clock).campaign() == campaign.document
     assert clock.slept == [5.0]
+    transport = Scripted(busy)
+    with pytest.raises(TransportError, match="overloaded"):
+        aggregator(transport, campaign.id, clock).campaign()
+    assert (len(transport.requests), clock.slept) == (3, [5.0] * 3), "it does not wait after the last try"
 
 
 def test_an_apps_headers_go_with_uploads_only_and_are_asked_for_each_time(campaign, code_of):
